@@ -6,7 +6,7 @@
 #ifndef SIM_CLIENT_H
 #define SIM_CLIENT_H
 
-#include "wire.h"
+#include "sim/wire.h"
 
 /* Connects to $dir/sock. Returns a close-on-exec descriptor, or -ENOENT / -ECONNREFUSED when nobody is there. */
 int client_open(const char *dir);

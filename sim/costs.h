@@ -13,7 +13,7 @@ struct cost {
     uint32_t wall_ns, cpu_ns;
 };
 
-/* The row of `call`, or NULL. */
+/* The row of `call`, or NULL. A search by name: look it up once and keep the pointer, which is good for ever. */
 const struct cost *cost_of(const char *call);
 
 /* The row of one field id, or NULL. */

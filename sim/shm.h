@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ability.h"
+#include "sim/ability.h"
 
 #define SHM_MAGIC 0x6d697375706755ull /* "Ugpusim" */
 #define SHM_VERSION 1u

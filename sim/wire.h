@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "shm.h"
+#include "sim/shm.h"
 
 #define WIRE_VERSION 1u
 
