@@ -1,0 +1,17 @@
+/* Time, always in nanoseconds as int64: `clock_boot_ns` goes on through suspend and never steps (deadlines, ages),
+ * `clock_real_ns` is what people read. The pure rooms take time as an argument and never ask. */
+#pragma once
+
+#include <stdint.h>
+
+#define NS_PER_US 1000ll
+#define NS_PER_MS 1000000ll
+#define NS_PER_S 1000000000ll
+
+int64_t clock_boot_ns(void);
+int64_t clock_real_ns(void);
+int64_t clock_thread_cpu_ns(void);
+int64_t clock_process_cpu_ns(void);
+
+/* Sleeps until the boot clock shows at_ns; signals do not cut it short. */
+void clock_sleep_until(int64_t at_ns);

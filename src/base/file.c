@@ -1,0 +1,91 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void fd_done(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+int file_read(const char *path, size_t max_bytes, struct buf *ret, struct error *e) {
+    AUTO(fd_done) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return fail_errno(e, errno, "%s", path);
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) return fail(e, -EISDIR, "%s: is a directory", path);
+    AUTO(buf_done) struct buf text = {0};
+    buf_puts(&text, "");
+    for (;;) {
+        buf_reserve(&text, 4096);
+        ssize_t n = read(fd, text.s + text.len, 4096);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_errno(e, errno, "%s", path);
+        if (n == 0) break;
+        text.len += (size_t)n;
+        text.s[text.len] = 0;
+        if (text.len > max_bytes) return fail(e, -EFBIG, "%s: larger than %zu bytes", path, max_bytes);
+    }
+    *ret = TAKE_STRUCT(text);
+    return 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t n) {
+    while (n) {
+        ssize_t w = write(fd, bytes, n);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) return -(errno ? errno : EIO);
+        bytes += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+int file_write(const char *path, mode_t mode, const void *bytes, size_t n, bool sync, struct error *e) {
+    char beside[PATH_MAX];
+    if (snprintf(beside, sizeof beside, "%s.new.%d", path, (int)getpid()) >= (int)sizeof beside)
+        return fail(e, -ENAMETOOLONG, "%s: the path is too long", path);
+    AUTO(fd_done) int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0) return fail_errno(e, errno, "%s", beside);
+    int r = write_all(fd, bytes, n);
+    if (r == 0 && fchmod(fd, mode) < 0) r = -errno;
+    if (r == 0 && sync && fsync(fd) < 0) r = -errno;
+    if (r == 0 && rename(beside, path) < 0) r = -errno;
+    if (r < 0) {
+        unlink(beside);
+        return fail_errno(e, -r, "%s", path);
+    }
+    return 0;
+}
+
+int dir_make(const char *path, mode_t mode, struct error *e) {
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part) return fail(e, -ENAMETOOLONG, "%s: not a usable path", path);
+    memcpy(part, path, n + 1);
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/') continue;
+        *p = 0;
+        if (mkdir(part, 0755) < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", part);
+        *p = '/';
+    }
+    struct stat st;
+    if (mkdir(part, mode) == 0) return 0;
+    if (errno != EEXIST) return fail_errno(e, errno, "%s", path);
+    if (stat(part, &st) < 0) return fail_errno(e, errno, "%s", path);
+    if (!S_ISDIR(st.st_mode)) return fail(e, -ENOTDIR, "%s: is not a directory", path);
+    return 0;
+}
+
+int dir_of_self(char *ret, size_t room, struct error *e) {
+    ssize_t n = readlink("/proc/self/exe", ret, room - 1);
+    if (n <= 0) return fail_errno(e, errno, "/proc/self/exe");
+    ret[n] = 0;
+    char *slash = strrchr(ret, '/');
+    if (slash) *slash = 0;
+    return 0;
+}

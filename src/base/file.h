@@ -1,0 +1,23 @@
+/* Small files, whole: read with a limit, written so that a crash leaves the old or the new one. And descriptors that
+ * close themselves. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+void fd_done(int *fd); /* for AUTO(fd_done) int fd = -1 */
+
+int file_read(const char *path, size_t max_bytes, struct buf *ret, struct error *e) MUST_CHECK;
+
+/* Writes beside, syncs when asked, renames over. */
+int file_write(const char *path, mode_t mode, const void *bytes, size_t n, bool sync, struct error *e) MUST_CHECK;
+
+/* mkdir -p, the last one with the given mode. */
+int dir_make(const char *path, mode_t mode, struct error *e) MUST_CHECK;
+
+/* The directory that holds this very executable. */
+int dir_of_self(char *ret, size_t room, struct error *e) MUST_CHECK;

@@ -1,0 +1,120 @@
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A comma is due unless we stand at the very start, after an opening bracket, or after a key. */
+static void separate(struct buf *b) {
+    if (b->len && !strchr("{[:,\n", b->s[b->len - 1])) buf_putc(b, ',');
+}
+
+void json_open(struct buf *b, char bracket) {
+    separate(b);
+    buf_putc(b, bracket);
+}
+
+void json_close(struct buf *b, char bracket) { buf_putc(b, bracket); }
+
+/* The length of the valid UTF-8 sequence at s, or 0. */
+static size_t utf8_len(const unsigned char *s) {
+    if (s[0] < 0x80) return 1;
+    if (s[0] >= 0xc2 && s[0] < 0xe0) return (s[1] & 0xc0) == 0x80 ? 2 : 0;
+    if (s[0] >= 0xe0 && s[0] < 0xf0) {
+        if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80) return 0;
+        unsigned point = (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
+        return point >= 0x800 && (point < 0xd800 || point > 0xdfff) ? 3 : 0;
+    }
+    if (s[0] >= 0xf0 && s[0] < 0xf5) {
+        if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80 || (s[3] & 0xc0) != 0x80) return 0;
+        unsigned point = (s[0] & 7u) << 18 | (s[1] & 0x3fu) << 12 | (s[2] & 0x3fu) << 6 | (s[3] & 0x3fu);
+        return point >= 0x10000 && point <= 0x10ffff ? 4 : 0;
+    }
+    return 0;
+}
+
+static void quoted(struct buf *b, const char *text) {
+    buf_putc(b, '"');
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        size_t n = utf8_len(s);
+        if (!n) {
+            buf_puts(b, "\xef\xbf\xbd");
+            s++;
+            continue;
+        }
+        if (*s == '"' || *s == '\\') buf_putc(b, '\\');
+        if (*s < 0x20)
+            buf_printf(b, "\\u%04x", *s);
+        else
+            buf_add(b, s, n);
+        s += n;
+    }
+    buf_putc(b, '"');
+}
+
+void json_key(struct buf *b, const char *key) {
+    separate(b);
+    quoted(b, key);
+    buf_putc(b, ':');
+}
+
+void json_str(struct buf *b, const char *s) {
+    separate(b);
+    quoted(b, s);
+}
+
+void json_num(struct buf *b, double v) {
+    separate(b);
+    if (!isfinite(v)) {
+        buf_puts(b, "null");
+        return;
+    }
+    char text[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    buf_puts(b, text);
+}
+
+void json_int(struct buf *b, int64_t v) {
+    separate(b);
+    buf_printf(b, "%lld", (long long)v);
+}
+
+void json_uint(struct buf *b, uint64_t v) {
+    separate(b);
+    buf_printf(b, "%llu", (unsigned long long)v);
+}
+
+void json_bool(struct buf *b, bool v) {
+    separate(b);
+    buf_puts(b, v ? "true" : "false");
+}
+
+void json_null(struct buf *b) {
+    separate(b);
+    buf_puts(b, "null");
+}
+
+void json_pair_str(struct buf *b, const char *key, const char *s) {
+    json_key(b, key);
+    json_str(b, s);
+}
+
+void json_pair_num(struct buf *b, const char *key, double v) {
+    json_key(b, key);
+    json_num(b, v);
+}
+
+void json_pair_int(struct buf *b, const char *key, int64_t v) {
+    json_key(b, key);
+    json_int(b, v);
+}
+
+void json_pair_bool(struct buf *b, const char *key, bool v) {
+    json_key(b, key);
+    json_bool(b, v);
+}

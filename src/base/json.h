@@ -1,0 +1,24 @@
+/* JSON out: an append-only writer into a buf; commas come by themselves. Strings are escaped, bytes that are not
+ * UTF-8 become U+FFFD, and a number that is not finite becomes null. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+void json_open(struct buf *b, char bracket);  /* '{' or '[' */
+void json_close(struct buf *b, char bracket); /* '}' or ']' */
+void json_key(struct buf *b, const char *key);
+void json_str(struct buf *b, const char *s);
+void json_num(struct buf *b, double v); /* the shortest form that reads back to the same double */
+void json_int(struct buf *b, int64_t v);
+void json_uint(struct buf *b, uint64_t v);
+void json_bool(struct buf *b, bool v);
+void json_null(struct buf *b);
+
+/* key and value at once */
+void json_pair_str(struct buf *b, const char *key, const char *s);
+void json_pair_num(struct buf *b, const char *key, double v);
+void json_pair_int(struct buf *b, const char *key, int64_t v);
+void json_pair_bool(struct buf *b, const char *key, bool v);

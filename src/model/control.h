@@ -1,0 +1,26 @@
+/* What may be said to the sampler: a fixed table of fixed-size messages over one SOCK_SEQPACKET Unix socket
+ * (run/sampler.N.sock), from root and from the uid the sampler runs as. It takes no other input. */
+#pragma once
+
+#include <stdint.h>
+
+#define CONTROL_MAGIC 0x67706374u
+
+enum control_verb {
+    CONTROL_PING,   /* answers with the sampler's pid */
+    CONTROL_LOOK,   /* read every metric of every GPU now, slow ones too; answers when it is under way */
+    CONTROL_RELOAD, /* take the settings that the supervisor last wrote */
+    CONTROL_VERBS
+};
+
+struct control_request {
+    uint32_t magic, verb;
+    int64_t argument[2];
+};
+
+struct control_reply {
+    uint32_t magic;
+    int32_t result; /* 0 or a negative errno */
+    int64_t value;
+    char text[104]; /* one sentence when result is negative */
+};

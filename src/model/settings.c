@@ -1,0 +1,67 @@
+#include "model/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(field) offsetof(struct settings, field), sizeof(((struct settings *)0)->field)
+
+/* clang-format off */
+const struct option settings_table[] = {
+    {"dir",                  "",               "State, ring and sockets of this instance (empty: the default of root or of the user)", OPT_PATH, AT(dir)},
+    {"config",               "",               "The configuration file (empty: gpumgr.json in dir, then /etc/gpumgr.json)", OPT_PATH, AT(config)},
+    {"gpus",                 "all",            "Which GPUs to watch: all, or a list of indices and UUIDs", OPT_GPUS, AT(gpus)},
+    {"wait_ms",              "1000",           "How long to wait between two readings of the fast metrics", OPT_INT, AT(wait_ms), 10, 60000},
+    {"guard.hot_c",          "auto",           "Threshold temperature (auto: the card's own maximum less 3, else 83)", OPT_CELSIUS, AT(hot_c), 30, 110},
+    {"guard.mode",           "auto",           "What may be done to a card: auto, observe (nothing is ever set), off", OPT_CHOICE, AT(guard_mode), .choices = "auto|observe|off"},
+    {"listen",               "127.0.0.1:7000", "Where the server listens for people and the API", OPT_ADDRESS, AT(listen)},
+    {"gpu_library",          "",               "The NVML library to open (empty: the driver's)", OPT_PATH, AT(gpu_library)},
+    {"sim",                  "0",              "Simulated GPUs instead of real ones: how many", OPT_INT, AT(sim), 0, 64},
+    {"sim_model",            "h200",           "Which cards to simulate, as a list like h200:4,a100:2", OPT_TEXT, AT(sim_model)},
+    {"sim_costs",            "false",          "Simulated calls take as long as a real H200's", OPT_BOOL, AT(sim_costs)},
+    {"sampler.workers",      "1",              "Processes that the GPUs are divided among", OPT_INT, AT(workers), 1, 16},
+    {"sampler.answer_ms",    "2000",           "A GPU silent for longer is shown as not answering", OPT_INT, AT(answer_ms), 100, 60000},
+    {"sampler.lost_ms",      "10000",          "A GPU silent for longer is shown as lost", OPT_INT, AT(lost_ms), 500, 600000},
+    {"sampler.slow_percent", "0.008",          "Share of one core that slow metrics may cost, per GPU and per reading a second", OPT_REAL, AT(slow_percent), 0.0005, 10},
+    {"sampler.kmsg",         "/dev/kmsg",      "Kernel log to read XIDs from (empty: none)", OPT_PATH, AT(kmsg)},
+    {"log.level",            "info",           "How much to log", OPT_CHOICE, AT(log_level), .choices = "debug|info|warn|error"},
+};
+/* clang-format on */
+const size_t settings_count = ARRAY_LEN(settings_table);
+
+void settings_init(struct settings *s) {
+    struct error e;
+    memset(s, 0, sizeof *s);
+    for (size_t i = 0; i < settings_count; i++)
+        if (option_set(&settings_table[i], s, settings_table[i].preset, &e) < 0) abort();
+}
+
+void settings_encode(const struct settings *s, struct buf *out) {
+    char text[1100];
+    for (size_t i = 0; i < settings_count; i++) {
+        option_text(&settings_table[i], s, text, sizeof text);
+        buf_printf(out, "%s=%s\n", settings_table[i].name, text);
+    }
+}
+
+int settings_decode(struct settings *s, const char *text, struct error *e) {
+    struct settings fresh;
+    settings_init(&fresh);
+    while (*text) {
+        char line[1200], *eq;
+        size_t n = strcspn(text, "\n");
+        if (n >= sizeof line) return fail(e, -EINVAL, "settings: a line of %zu bytes", n);
+        memcpy(line, text, n);
+        line[n] = 0;
+        text += n + (text[n] == '\n');
+        if (!(eq = strchr(line, '='))) return fail(e, -EINVAL, "settings: \"%.60s\" is not key=value", line);
+        *eq = 0;
+        const struct option *o = option_find(settings_table, settings_count, line);
+        if (!o) return fail(e, -EINVAL, "settings: no such key as \"%.60s\"", line);
+        int r = option_set(o, &fresh, eq + 1, e);
+        if (r < 0) return r;
+    }
+    *s = fresh;
+    return 0;
+}

@@ -1,0 +1,28 @@
+/* Every key that a person may set, in one struct and one table (settings.c). The table is the documentation: config
+ * file, flags, environment, `gpumgr config` and the reference page walk it. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/options.h"
+
+enum guard_mode { GUARD_AUTO, GUARD_OBSERVE, GUARD_OFF };
+
+struct settings {
+    char dir[200], gpu_library[256], listen[128], gpus[1024], kmsg[256], sim_model[256], config[256];
+    int wait_ms, workers, answer_ms, lost_ms, sim, log_level, guard_mode;
+    double hot_c, slow_percent;
+    bool sim_costs;
+};
+
+extern const struct option settings_table[];
+extern const size_t settings_count;
+
+/* All defaults, through the same setters as user input. */
+void settings_init(struct settings *s);
+
+/* The settings as lines of key=value, and back: how one program hands them to another. Decoding is as strict as the
+ * table: what it does not know it refuses. */
+void settings_encode(const struct settings *s, struct buf *out);
+int settings_decode(struct settings *s, const char *text, struct error *e) MUST_CHECK;
