@@ -1,0 +1,78 @@
+"""The project's own scripts: they are how a newcomer meets the project, so their promises are tested like any other."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*args, **kw):
+    return subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=60, **kw)
+
+
+ARROWS = [
+    ("base is allowed", "src/model/a.c", '#include "base/x.h"', True),
+    ("upwards is not", "src/base/a.c", '#include "model/x.h"', False),
+    ("sideways is not", "src/core/a.c", '#include "client/x.h"', False),
+    ("model does no I/O", "src/model/a.c", "#include <unistd.h>", False),
+    ("a room must be named", "src/model/a.c", '#include "a.h"', False),
+    ("its own room is allowed", "src/model/a.c", '#include "model/a.h"', True),
+    ("a fenced library in its file", "src/base/json_read.c", "#include <jansson.h>", True),
+    ("a fenced library elsewhere", "src/client/a.c", "#include <jansson.h>", False),
+    ("an unknown library", "src/client/a.c", "#include <zlib.h>", False),
+    ("NVML's interface in the simulator", "sim/a.c", '#include "gpu/nvml_abi.h"', True),
+    ("the device layer in the simulator", "sim/a.c", '#include "gpu/nvml.h"', False),
+    ("a file outside every room", "src/misc/a.c", "#include <stdio.h>", False),
+    ("the C library", "src/core/a.c", "#  include <sys/epoll.h>", True),
+]
+
+
+@pytest.mark.parametrize("file,line,allowed", [a[1:] for a in ARROWS], ids=[a[0] for a in ARROWS])
+def test_rooms(tmp_path, file, line, allowed):
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / "src").mkdir(exist_ok=True)
+    (tmp_path / "src/rooms.txt").write_text((ROOT / "src/rooms.txt").read_text())
+    (tmp_path / file).write_text(line + "\n")
+    got = run(ROOT / "script/rooms", tmp_path)
+    assert (got.returncode == 0) == allowed, got.stdout
+    if not allowed:
+        assert got.stdout.startswith(f"{file}:1: ")
+
+
+def test_bootstrap_on_another_distribution_says_what_to_install(tmp_path):
+    (tmp_path / "os-release").write_text('ID=fedora\nPRETTY_NAME="Fedora Linux 40"\n')
+    got = run(ROOT / "script/bootstrap", env={**os.environ, "OS_RELEASE": str(tmp_path / "os-release")})
+    assert got.returncode == 3
+    assert got.stderr.startswith("bootstrap: Fedora Linux 40 is not Debian")
+    assert "meson" in got.stderr and "jansson" in got.stderr
+
+
+@pytest.mark.parametrize("args", [[], ["no-such-bench"], ["../script/build"]])
+def test_bench_lists_what_there_is(args):
+    got = run(ROOT / "script/bench", *args)
+    assert got.returncode == 2
+    assert "usage: script/bench NAME" in got.stderr
+
+
+TESTLOG = """\
+{"name": "unit / a", "stdout": "1..2\\nok 1 - one\\nnot ok 2 - two\\n# because\\n", "result": "ERROR", "returncode": 1}
+{"name": "unit / died", "stdout": "1..2\\nok 1 - one\\n", "result": "TIMEOUT", "returncode": -15}
+{"name": "unit / silent", "stdout": "", "result": "FAIL", "returncode": 1, "stderr": "said why\\n"}
+{"name": "unit / good", "stdout": "1..1\\nok 1 - one\\n", "result": "OK", "returncode": 0}
+"""
+
+
+def test_counting_forgets_no_program_that_died(tmp_path):
+    (tmp_path / "unit.json").write_text(TESTLOG)
+    (tmp_path / "script.plain").write_text("pass rooms\nfail clang\n")
+    (tmp_path / "system.xml").write_text(
+        '<testsuites><testsuite><testcase classname="c" name="ok"/><testcase classname="c" name="s"><skipped/></testcase>'
+        '<testcase classname="c" name="f"><failure/></testcase></testsuite></testsuites>'
+    )
+    got = run(ROOT / "script/count-tests", tmp_path)
+    assert got.stdout.splitlines()[-1] == "5 5 1"
+    assert "# because" in got.stdout and "said why" in got.stdout
+    assert "FAIL unit: unit / died: timeout, return code -15" in got.stdout
