@@ -17,10 +17,6 @@ int ability_by_name(const char *name) {
     return -1;
 }
 
-const char *ability_name(enum ability a) {
-    return abilities[a].name;
-}
+const char *ability_name(enum ability a) { return abilities[a].name; }
 
-const char *ability_help(enum ability a) {
-    return abilities[a].help;
-}
+const char *ability_help(enum ability a) { return abilities[a].help; }

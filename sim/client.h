@@ -3,8 +3,7 @@
  * Plain libc, no allocation, no logging, no global state; safe from any thread as long as one connection is used by one
  * thread at a time. Failures are negative errno values; what the simulator itself refuses is wire_reply.code.
  */
-#ifndef SIM_CLIENT_H
-#define SIM_CLIENT_H
+#pragma once
 
 #include "sim/wire.h"
 
@@ -20,5 +19,3 @@ int client_receive(int fd, struct wire_reply *ret, int timeout_ms);
 
 /* Opens, asks one thing, closes. */
 int client_once(const char *dir, const struct wire_request *q, struct wire_reply *ret);
-
-#endif

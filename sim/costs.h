@@ -3,8 +3,7 @@
  * The library burns cpu_ns of its thread's CPU time and sleeps until wall_ns have passed. Calls that are not in the
  * table are free. The figures were measured on one card, read-only; see docs/simulator.md.
  */
-#ifndef SIM_COSTS_H
-#define SIM_COSTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ const struct cost *cost_of_field(unsigned field);
 
 /* Spends it: burns cpu_ns of this thread's CPU time, then sleeps the rest of wall_ns. NULL is free. */
 void cost_pay(const struct cost *c);
-
-#endif

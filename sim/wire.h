@@ -11,8 +11,7 @@
  *
  * Set calls are for root and for the user that runs gpusim; others get NO_PERMISSION (4), as with the driver.
  */
-#ifndef SIM_WIRE_H
-#define SIM_WIRE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,33 +32,33 @@ enum wire_verb {
 /* What VERB_SET changes, and what the values are. Checked by gpusim against model and abilities as a driver checks:
  * NOT_SUPPORTED (3) where the model cannot, INVALID_ARGUMENT (2) out of range. */
 enum wire_setting {
-    SET_POWER_LIMIT = 1,  /* mW */
-    SET_LOCKED_CLOCKS,    /* min, max MHz; NVML's symbolic 0xffffff01, 0xffffff02 are allowed in pairs */
+    SET_POWER_LIMIT = 1, /* mW */
+    SET_LOCKED_CLOCKS,   /* min, max MHz; NVML's symbolic 0xffffff01, 0xffffff02 are allowed in pairs */
     SET_LOCKED_CLOCKS_RESET,
     SET_MEM_LOCKED_CLOCKS, /* min, max MHz */
     SET_MEM_LOCKED_CLOCKS_RESET,
     SET_APP_CLOCKS, /* memory, graphics MHz (NVML's order) */
     SET_APP_CLOCKS_RESET,
-    SET_FAN,        /* fan, percent: also makes the policy manual */
-    SET_FAN_DEFAULT, /* fan: back to following the temperature */
-    SET_FAN_POLICY,  /* fan, 0 temperature / 1 manual */
-    SET_PERSISTENCE, /* 0, 1 */
-    SET_ECC,         /* 0, 1: becomes current with the next driver load */
-    SET_ECC_CLEAR,   /* 0 volatile, 1 aggregate */
+    SET_FAN,          /* fan, percent: also makes the policy manual */
+    SET_FAN_DEFAULT,  /* fan: back to following the temperature */
+    SET_FAN_POLICY,   /* fan, 0 temperature / 1 manual */
+    SET_PERSISTENCE,  /* 0, 1 */
+    SET_ECC,          /* 0, 1: becomes current with the next driver load */
+    SET_ECC_CLEAR,    /* 0 volatile, 1 aggregate */
     SET_COMPUTE_MODE, /* 0 default, 2 prohibited, 3 exclusive process */
     SET_ACOUSTIC,     /* target temperature, C */
     SET_COUNT
 };
 
 enum wire_kind { /* what a task does; each heats and fills the units in its own way (kinds.c) */
-    KIND_MATMUL,
-    KIND_COPY,
-    KIND_SMALL,
-    KIND_GRAPHICS,
-    KIND_INFER,
-    KIND_VIDEO,
-    KIND_IDLE, /* a context and memory, no work */
-    KIND_COUNT
+                 KIND_MATMUL,
+                 KIND_COPY,
+                 KIND_SMALL,
+                 KIND_GRAPHICS,
+                 KIND_INFER,
+                 KIND_VIDEO,
+                 KIND_IDLE, /* a context and memory, no work */
+                 KIND_COUNT
 };
 
 struct wire_set {
@@ -69,7 +68,7 @@ struct wire_set {
 };
 
 struct wire_task {
-    uint64_t gpus;        /* bit per GPU index; a task on several runs at the pace of the slowest */
+    uint64_t gpus;         /* bit per GPU index; a task on several runs at the pace of the slowest */
     uint64_t memory_bytes; /* on each */
     double demand;         /* of one GPU, 0 to 1 */
     double work_s;         /* seconds at full clock with the card to itself; infinite for ever */
@@ -94,7 +93,7 @@ struct wire_request {
 };
 
 struct wire_hello {
-    uint32_t version; /* WIRE_VERSION */
+    uint32_t version;  /* WIRE_VERSION */
     uint32_t pid, uid; /* the caller's, as the host numbers them */
     uint32_t may_set;
 };
@@ -109,7 +108,7 @@ struct wire_event { /* nvmlEventData_t, less the handle */
     uint32_t gpu;
     uint32_t unused_;
     uint64_t type;
-    uint64_t value; /* the XID */
+    uint64_t value;  /* the XID */
     uint32_t gi, ci; /* UINT32_MAX: none */
 };
 
@@ -123,5 +122,3 @@ struct wire_reply {
     };
     char text[8192]; /* only as much as needed is sent: up to and with the final NUL */
 };
-
-#endif
