@@ -1,0 +1,22 @@
+/* cmocka with what it needs before it, and without two names of its that are in the way: `fail` is ours (base/error.h),
+ * and `skip` would be counted as a failure (CONTRIBUTING.md). A test program includes this, the header it tests, and
+ * ends with
+ *
+ *   int main(void) {
+ *       const struct CMUnitTest tests[] = {cmocka_unit_test(a_test), ...};
+ *       return cmocka_run_group_tests(tests, NULL, NULL);
+ *   }
+ *
+ * One group a program: its TAP plan must be the only one. */
+#pragma once
+
+/* clang-format off: cmocka.h does not include what it uses, and the order matters */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#undef fail
+#undef skip
