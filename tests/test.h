@@ -10,13 +10,12 @@
  * One group a program: its TAP plan must be the only one. */
 #pragma once
 
-/* clang-format off: cmocka.h does not include what it uses, and the order matters */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-/* clang-format on */
+
+#include <cmocka.h> /* uses the ones above without including them */
 
 #undef fail
 #undef skip
