@@ -54,7 +54,7 @@ static size_t header_size(void) { return (sizeof(struct ring_header) + 63) & ~(s
 size_t ring_size(uint32_t devices, uint32_t slots) { return header_size() + devices * block_size(slots); }
 
 static struct device_block *block(const struct ring *r, uint32_t device) {
-    return (struct device_block *)(void *)((char *)r->h + header_size() + device * block_size(r->h->slots));
+    return (struct device_block *)(void *)((char *)r->h + header_size() + device * block_size(r->slots));
 }
 
 /* ---- seqlocked words ---- */
@@ -112,11 +112,17 @@ static bool twin_get(const word *twin, size_t size, void *to) {
     return false;
 }
 
-/* A dead writer may have left one copy half-written: make it equal to the whole one. */
+static bool twin_has_whole(const word *twin, size_t size) {
+    return !(atomic_load_explicit(&twin[0], memory_order_relaxed) & 1) ||
+           !(atomic_load_explicit(&twin[1 + size], memory_order_relaxed) & 1);
+}
+
+/* A dead writer may have left one copy half-written: make it equal to the whole one. Of two whole ones that differ,
+ * the first is the newer. */
 static void twin_mend(word *twin, size_t size) {
     word *a = twin, *b = twin + 1 + size;
     uint64_t sa = atomic_load_explicit(a, memory_order_relaxed), sb = atomic_load_explicit(b, memory_order_relaxed);
-    if (sa == sb && !(sa & 1)) return;
+    if (sa == sb) return;
     word *whole = sa & 1 ? b : a, *torn = sa & 1 ? a : b;
     uint64_t even = ((sa > sb ? sa : sb) | 1) + 1;
     atomic_store_explicit(&torn[0], even - 1, memory_order_relaxed);
@@ -157,28 +163,61 @@ void ring_format(struct ring *r, void *mem, const struct ring_spec *spec, uint32
     h->devices = spec->devices;
     h->slots = spec->slots;
     h->events = RING_EVENTS;
-    *r = (struct ring){.h = h, .size = h->size_bytes};
+    *r = (struct ring){.h = h, .size = h->size_bytes, .devices = spec->devices, .slots = spec->slots};
     atomic_store_explicit(&h->writer, pid, memory_order_relaxed);
     for (uint32_t d = 0; d < spec->devices; d++) block(r, d)->inventory = spec->inventory[d];
     ring_beat(r, now_boot_ns);
 }
 
+#define ENDS(text) (memchr((text), 0, sizeof(text)) != NULL)
+#define WITHIN(v, max) ((v) >= 0 && (v) <= (max))
+
+/* Readers get a pointer to it, so everything that could lead them astray is looked at once, here. */
+static bool inventory_is_sound(const struct inventory *i, uint32_t devices) {
+    if (!ENDS(i->uuid) || !ENDS(i->name) || !ENDS(i->serial) || !ENDS(i->vbios) || !ENDS(i->board_part)) return false;
+    if (!ENDS(i->inforom) || !ENDS(i->driver) || !ENDS(i->library) || !ENDS(i->pci) || !ENDS(i->architecture))
+        return false;
+    if (i->parent < -1 || i->parent >= (int32_t)devices || i->mig_count > MIG_MAX) return false;
+    if (!WITHIN(i->memory_clocks, MEMORY_CLOCKS_MAX)) return false;
+    for (int32_t c = 0; c < i->memory_clocks; c++)
+        if (!WITHIN(i->clocks[c].graphics_count, GRAPHICS_CLOCKS_MAX)) return false;
+    return true;
+}
+
 int ring_attach(struct ring *r, void *mem, size_t size, struct error *e) {
-    struct ring_header *h = mem;
+    const struct ring_header *h = mem;
     if (size < header_size() || h->magic != RING_MAGIC) return fail(e, -EPROTO, "not a ring of gpumgr");
     if (h->version != RING_VERSION || h->catalogue != metric_catalogue_hash() || h->events != RING_EVENTS)
         return fail(e, -EPROTO, "written by another version of gpumgr: restart it");
-    if (h->devices > DEVICE_MAX || h->slots == 0 || h->slots > RING_SLOTS_MAX ||
-        h->size_bytes != ring_size(h->devices, h->slots) || h->size_bytes > size)
+    struct ring fresh = {.h = mem, .size = h->size_bytes, .devices = h->devices, .slots = h->slots};
+    if (fresh.devices > DEVICE_MAX || fresh.slots == 0 || fresh.slots > RING_SLOTS_MAX ||
+        fresh.size != ring_size(fresh.devices, fresh.slots) || fresh.size > size)
         return fail(e, -EPROTO, "a ring with impossible sizes");
-    *r = (struct ring){.h = h, .size = h->size_bytes};
+    for (uint32_t d = 0; d < fresh.devices; d++)
+        if (!inventory_is_sound(&block(&fresh, d)->inventory, fresh.devices))
+            return fail(e, -EPROTO, "a ring with an impossible inventory");
+    *r = fresh;
     return 0;
 }
 
+/* False when a copy that a reader could be given is nowhere whole: no writer of ours leaves that behind. */
+static bool is_mendable(const struct ring *r) {
+    if (!twin_has_whole(r->h->driver, WORDS(struct ring_driver))) return false;
+    for (uint32_t d = 0; d < r->devices; d++) {
+        const struct device_block *b = block(r, d);
+        if (!twin_has_whole(b->state, WORDS(struct ring_state)) || !twin_has_whole(b->latest, WORDS(struct latest)) ||
+            !twin_has_whole(b->processes, WORDS(struct ring_processes)) ||
+            !twin_has_whole(b->xids, WORDS(struct ring_xids)))
+            return false;
+    }
+    return true;
+}
+
 bool ring_adopt(struct ring *r, const struct ring_spec *spec, uint32_t pid, int64_t now_boot_ns) {
-    if (r->h->devices != spec->devices || r->h->slots != spec->slots) return false;
+    if (r->devices != spec->devices || r->slots != spec->slots) return false;
     for (uint32_t d = 0; d < spec->devices; d++)
         if (memcmp(&block(r, d)->inventory, &spec->inventory[d], sizeof spec->inventory[d]) != 0) return false;
+    if (!is_mendable(r)) return false;
     twin_mend(r->h->driver, WORDS(struct ring_driver));
     fifo_mend(r->h->event, RING_EVENTS, EVENT_SLOT_WORDS, &r->h->event_head);
     for (uint32_t d = 0; d < spec->devices; d++) {
@@ -187,15 +226,15 @@ bool ring_adopt(struct ring *r, const struct ring_spec *spec, uint32_t pid, int6
         twin_mend(b->latest, WORDS(struct latest));
         twin_mend(b->processes, WORDS(struct ring_processes));
         twin_mend(b->xids, WORDS(struct ring_xids));
-        fifo_mend(b->slot, r->h->slots, SAMPLE_SLOT_WORDS, &b->head);
+        fifo_mend(b->slot, r->slots, SAMPLE_SLOT_WORDS, &b->head);
     }
     atomic_store_explicit(&r->h->writer, pid, memory_order_relaxed);
     ring_beat(r, now_boot_ns);
     return true;
 }
 
-uint32_t ring_devices(const struct ring *r) { return r->h->devices; }
-uint32_t ring_slots(const struct ring *r) { return r->h->slots; }
+uint32_t ring_devices(const struct ring *r) { return r->devices; }
+uint32_t ring_slots(const struct ring *r) { return r->slots; }
 uint32_t ring_writer(const struct ring *r) { return atomic_load_explicit(&r->h->writer, memory_order_relaxed); }
 int64_t ring_beat_ns(const struct ring *r) {
     return (int64_t)atomic_load_explicit(&r->h->beat_ns, memory_order_relaxed);
@@ -209,42 +248,72 @@ uint64_t ring_head(const struct ring *r, uint32_t device) {
     return atomic_load_explicit(&block(r, device)->head, memory_order_acquire);
 }
 
+/* What lies in the ring is believed only within its bounds: counts are cut, texts end, and a failed copy leaves the
+ * zero value, which says that nothing is known. */
+#define END(text) ((text)[sizeof(text) - 1] = 0)
+
+static bool whole_or_zero(bool whole, void *ret, size_t size) {
+    if (!whole) memset(ret, 0, size);
+    return whole;
+}
+
 bool ring_sample(const struct ring *r, uint32_t device, uint64_t number, struct sample *ret) {
     const struct device_block *b = block(r, device);
-    return fifo_get(b->slot, r->h->slots, SAMPLE_SLOT_WORDS, &b->head, number, ret);
+    bool whole = fifo_get(b->slot, r->slots, SAMPLE_SLOT_WORDS, &b->head, number, ret);
+    return whole_or_zero(whole, ret, sizeof *ret);
 }
 
 bool ring_latest(const struct ring *r, uint32_t device, struct latest *ret) {
-    return twin_get(block(r, device)->latest, WORDS(struct latest), ret);
+    return whole_or_zero(twin_get(block(r, device)->latest, WORDS(struct latest), ret), ret, sizeof *ret);
 }
 
 bool ring_state(const struct ring *r, uint32_t device, struct ring_state *ret) {
-    return twin_get(block(r, device)->state, WORDS(struct ring_state), ret);
+    bool whole = twin_get(block(r, device)->state, WORDS(struct ring_state), ret);
+    if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
+    if (ret->state > DEVICE_FENCED) ret->state = DEVICE_STARTING;
+    END(ret->text);
+    return true;
 }
 
 bool ring_processes(const struct ring *r, uint32_t device, struct ring_processes *ret) {
-    return twin_get(block(r, device)->processes, WORDS(struct ring_processes), ret);
+    bool whole = twin_get(block(r, device)->processes, WORDS(struct ring_processes), ret);
+    if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
+    if (ret->count > RING_PROCESSES_MAX) ret->count = RING_PROCESSES_MAX;
+    return true;
 }
 
 bool ring_xids(const struct ring *r, uint32_t device, struct ring_xids *ret) {
-    return twin_get(block(r, device)->xids, WORDS(struct ring_xids), ret);
+    bool whole = twin_get(block(r, device)->xids, WORDS(struct ring_xids), ret);
+    if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
+    if (ret->count > RING_XIDS_MAX) ret->count = RING_XIDS_MAX;
+    return true;
 }
 
 bool ring_driver(const struct ring *r, struct ring_driver *ret) {
-    return twin_get(r->h->driver, WORDS(struct ring_driver), ret);
+    bool whole = twin_get(r->h->driver, WORDS(struct ring_driver), ret);
+    if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
+    if (ret->state > DRIVER_ABSENT) ret->state = DRIVER_STARTING;
+    END(ret->text);
+    return true;
 }
 
 uint64_t ring_event_head(const struct ring *r) { return atomic_load_explicit(&r->h->event_head, memory_order_acquire); }
 
 bool ring_event(const struct ring *r, uint64_t number, struct event *ret) {
-    return fifo_get(r->h->event, RING_EVENTS, EVENT_SLOT_WORDS, &r->h->event_head, number, ret);
+    bool whole = fifo_get(r->h->event, RING_EVENTS, EVENT_SLOT_WORDS, &r->h->event_head, number, ret);
+    if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
+    if (ret->severity < EVENT_INFO || ret->severity > EVENT_CRITICAL) ret->severity = EVENT_ERROR;
+    if (ret->device < -1 || ret->device >= (int32_t)r->devices) ret->device = -1;
+    END(ret->kind);
+    END(ret->text);
+    return true;
 }
 
 /* ---- the writer ---- */
 
 void ring_put_sample(struct ring *r, uint32_t device, const struct sample *s) {
     struct device_block *b = block(r, device);
-    fifo_put(b->slot, r->h->slots, SAMPLE_SLOT_WORDS, &b->head, s);
+    fifo_put(b->slot, r->slots, SAMPLE_SLOT_WORDS, &b->head, s);
 }
 
 void ring_put_latest(struct ring *r, uint32_t device, const struct latest *l) {
@@ -256,7 +325,8 @@ void ring_put_state(struct ring *r, uint32_t device, const struct ring_state *s)
 }
 
 void ring_put_processes(struct ring *r, uint32_t device, const struct ring_processes *p) {
-    size_t n = (offsetof(struct ring_processes, of) + p->count * sizeof p->of[0]) / sizeof(uint64_t);
+    size_t count = p->count < RING_PROCESSES_MAX ? p->count : RING_PROCESSES_MAX;
+    size_t n = (offsetof(struct ring_processes, of) + count * sizeof p->of[0]) / sizeof(uint64_t);
     twin_put(block(r, device)->processes, WORDS(struct ring_processes), p, n);
 }
 
@@ -280,5 +350,5 @@ void ring_toll(struct ring *r) { atomic_fetch_add_explicit(&r->h->bell, 1, memor
 
 const char *device_state_name(enum device_state s) {
     static const char *const names[] = {"starting", "ok", "not answering", "lost", "fenced"};
-    return (unsigned)s < 5 ? names[s] : "unknown";
+    return (unsigned)s < ARRAY_LEN(names) ? names[s] : "unknown";
 }

@@ -81,9 +81,11 @@ struct ring_spec {
     const struct inventory *inventory;
 };
 
+/* Sizes are the ones that were checked: what a writer does to the header later moves no reader out of the memory. */
 struct ring {
     struct ring_header *h;
     size_t size;
+    uint32_t devices, slots;
 };
 
 size_t ring_size(uint32_t devices, uint32_t slots);
@@ -91,7 +93,8 @@ size_t ring_size(uint32_t devices, uint32_t slots);
 /* Writer: lays a new ring out in zeroed memory. */
 void ring_format(struct ring *r, void *mem, const struct ring_spec *spec, uint32_t pid, int64_t now_boot_ns);
 
-/* Reader: checks foreign memory before anything in it is believed. */
+/* Reader: checks foreign memory before anything in it is believed. mem is aligned to 8 bytes. What it cannot see is a
+ * file that its owner makes shorter later, which is SIGBUS: read only the rings of those who are trusted that far. */
 int ring_attach(struct ring *r, void *mem, size_t size, struct error *e) MUST_CHECK;
 
 /* Writer after a restart: takes an attached ring over if it has just this spec; mends what a dead writer left. */
@@ -104,7 +107,7 @@ int64_t ring_beat_ns(const struct ring *r);
 _Atomic uint32_t *ring_bell(const struct ring *r);
 const struct inventory *ring_inventory(const struct ring *r, uint32_t device);
 
-/* Readers. A false result means that nothing whole is there (yet, or any more). */
+/* Readers. A false result means that nothing whole is there (yet, or any more), and leaves the zero value. */
 uint64_t ring_head(const struct ring *r, uint32_t device); /* number of the newest sample, 0: none */
 bool ring_sample(const struct ring *r, uint32_t device, uint64_t number, struct sample *ret);
 bool ring_latest(const struct ring *r, uint32_t device, struct latest *ret);
@@ -115,7 +118,8 @@ bool ring_driver(const struct ring *r, struct ring_driver *ret);
 uint64_t ring_event_head(const struct ring *r);
 bool ring_event(const struct ring *r, uint64_t number, struct event *ret);
 
-/* Writer. None of these rings the bell: ring_toll does, once what belongs together is in. */
+/* Writer. None of these rings the bell: ring_toll changes its word, once what belongs together is in, and
+ * shm_wake(ring_bell()) wakes those who wait on it. */
 void ring_put_sample(struct ring *r, uint32_t device, const struct sample *s);
 void ring_put_latest(struct ring *r, uint32_t device, const struct latest *l);
 void ring_put_state(struct ring *r, uint32_t device, const struct ring_state *s);
