@@ -5,7 +5,7 @@ void latest_take(struct latest *l, const struct sample *s, const int64_t for_ns[
         if (sample_has(s, i)) {
             l->of[i].value = s->value[i];
             l->of[i].boot_ns = s->boot_ns;
-            l->of[i].until_ns = s->boot_ns + for_ns[i];
+            if (__builtin_add_overflow(s->boot_ns, for_ns[i], &l->of[i].until_ns)) l->of[i].until_ns = INT64_MAX;
         } else if (bits_test(s->asked, i)) {
             l->of[i].boot_ns = 0;
         }

@@ -22,7 +22,9 @@ static inline void bits_clear(uint64_t *words, int id) { words[id / 64] &= ~(1ul
 
 static inline bool sample_has(const struct sample *s, int id) { return bits_test(s->has, id); }
 
+/* A value that is not a number is a reading that did not come. */
 static inline void sample_put(struct sample *s, int id, double value) {
+    if (!__builtin_isfinite(value)) return;
     s->value[id] = value;
     bits_set(s->has, id);
 }
