@@ -17,8 +17,8 @@ void json_open(struct buf *b, char bracket) {
 
 void json_close(struct buf *b, char bracket) { buf_putc(b, bracket); }
 
-/* The length of the valid UTF-8 sequence at s, or 0. */
-static size_t utf8_len(const unsigned char *s) {
+size_t json_utf8_len(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80) return 1;
     if (s[0] >= 0xc2 && s[0] < 0xe0) return (s[1] & 0xc0) == 0x80 ? 2 : 0;
     if (s[0] >= 0xe0 && s[0] < 0xf0) {
@@ -38,7 +38,7 @@ static void quoted(struct buf *b, const char *text) {
     buf_putc(b, '"');
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
-        size_t n = utf8_len(s);
+        size_t n = json_utf8_len((const char *)s);
         if (!n) {
             buf_puts(b, "\xef\xbf\xbd");
             s++;
@@ -94,7 +94,7 @@ void json_bool(struct buf *b, bool v) {
     buf_puts(b, v ? "true" : "false");
 }
 
-void json_null(struct buf *b) {
+void json_nil(struct buf *b) {
     separate(b);
     buf_puts(b, "null");
 }

@@ -7,6 +7,9 @@
 
 #include "base/buf.h"
 
+/* How many bytes the UTF-8 character at s has; 0: it is none. s ends with a NUL. */
+size_t json_utf8_len(const char *s);
+
 void json_open(struct buf *b, char bracket);  /* '{' or '[' */
 void json_close(struct buf *b, char bracket); /* '}' or ']' */
 void json_key(struct buf *b, const char *key);
@@ -15,7 +18,7 @@ void json_num(struct buf *b, double v); /* the shortest form that reads back to 
 void json_int(struct buf *b, int64_t v);
 void json_uint(struct buf *b, uint64_t v);
 void json_bool(struct buf *b, bool v);
-void json_null(struct buf *b);
+void json_nil(struct buf *b);
 
 /* key and value at once */
 void json_pair_str(struct buf *b, const char *key, const char *s);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json.h"
 
 static void decref(json_t **j) { json_decref(*j); }
 
@@ -40,34 +39,63 @@ static int list_text(const char *path, const json_t *j, struct buf *out, struct 
     return 0;
 }
 
-static int walk(const json_t *j, struct buf *path, int depth, json_leaf_fn each, void *ctx, struct error *e);
+/* One walk: where it stands, the leaves it has met (names with a NUL on either side), and who is told. */
+struct walk {
+    struct buf path, seen;
+    size_t leaves;
+    json_leaf_fn each;
+    void *ctx;
+};
 
-static int walk_members(const json_t *j, struct buf *path, int depth, json_leaf_fn each, void *ctx, struct error *e) {
-    if (depth >= JSON_DEPTH_MAX) return fail(e, -EINVAL, "%s: nested too deeply", path->s);
+static void walk_done(struct walk *w) {
+    buf_done(&w->path);
+    buf_done(&w->seen);
+}
+
+static int visit(struct walk *w, const json_t *j, int depth, struct error *e);
+
+static int visit_members(struct walk *w, const json_t *j, int depth, struct error *e) {
+    if (depth >= JSON_DEPTH_MAX) return fail(e, -EINVAL, "%s: nested too deeply", w->path.s);
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)j, key, value) {
-        size_t mark = path->len;
-        buf_printf(path, "%s%s", mark ? "." : "", key);
-        int r = walk(value, path, depth + 1, each, ctx, e);
+        if (!*key) return fail(e, -EINVAL, "%s: an empty key", w->path.s);
+        size_t mark = w->path.len;
+        buf_printf(&w->path, "%s%s", mark ? "." : "", key);
+        int r = visit(w, value, depth + 1, e);
         if (r < 0) return r;
-        path->len = mark;
-        path->s[mark] = 0;
+        w->path.len = mark;
+        w->path.s[mark] = 0;
     }
     return 0;
 }
 
-static int walk(const json_t *j, struct buf *path, int depth, json_leaf_fn each, void *ctx, struct error *e) {
-    if (json_is_object(j)) return walk_members(j, path, depth, each, ctx, e);
+static int is_news(struct walk *w, struct error *e) {
+    if (++w->leaves > JSON_LEAVES_MAX) return fail(e, -EINVAL, "more than %d keys", JSON_LEAVES_MAX);
+    size_t mark = w->seen.len;
+    buf_putc(&w->seen, 0);
+    buf_add(&w->seen, w->path.s, w->path.len + 1);
+    if (memmem(w->seen.s, mark, w->seen.s + mark, w->seen.len - mark))
+        return fail(e, -EINVAL, "%s: is given twice", w->path.s);
+    return 0;
+}
+
+static int visit(struct walk *w, const json_t *j, int depth, struct error *e) {
+    if (json_object_size(j) > 0) return visit_members(w, j, depth, e);
     AUTO(buf_done) struct buf text = {0};
     buf_puts(&text, "");
-    struct json_leaf leaf = {.path = path->s};
-    if (json_is_array(j)) {
-        int r = list_text(path->s, j, &text, e);
+    int r = is_news(w, e);
+    if (r < 0) return r;
+    struct json_leaf leaf = {.path = w->path.s};
+    if (json_is_object(j)) {
+        buf_puts(&text, "{}");
+        leaf.type = JSON_LEAF_EMPTY;
+    } else if (json_is_array(j)) {
+        r = list_text(leaf.path, j, &text, e);
         if (r < 0) return r;
         leaf.type = JSON_LEAF_LIST;
     } else {
-        if (scalar_text(j, &text) < 0) return fail(e, -EINVAL, "%s: a NUL byte inside a text", path->s);
+        if (scalar_text(j, &text) < 0) return fail(e, -EINVAL, "%s: a NUL byte inside a text", leaf.path);
         leaf.type = json_is_string(j)    ? JSON_LEAF_STRING
                     : json_is_integer(j) ? JSON_LEAF_INT
                     : json_is_real(j)    ? JSON_LEAF_REAL
@@ -75,7 +103,7 @@ static int walk(const json_t *j, struct buf *path, int depth, json_leaf_fn each,
                                          : JSON_LEAF_NULL;
     }
     leaf.text = text.s;
-    return each(ctx, &leaf, e);
+    return w->each(w->ctx, &leaf, e);
 }
 
 int json_walk(const char *text, size_t len, json_leaf_fn each, void *ctx, struct error *e) {
@@ -83,7 +111,7 @@ int json_walk(const char *text, size_t len, json_leaf_fn each, void *ctx, struct
     AUTO(decref) json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
     if (!root) return fail(e, -EINVAL, "line %d: %s", at.line, at.text);
     if (!json_is_object(root)) return fail(e, -EINVAL, "the file must hold one JSON object");
-    AUTO(buf_done) struct buf path = {0};
-    buf_puts(&path, "");
-    return walk_members(root, &path, 0, each, ctx, e);
+    AUTO(walk_done) struct walk w = {.each = each, .ctx = ctx};
+    buf_puts(&w.path, "");
+    return visit_members(&w, root, 0, e);
 }
