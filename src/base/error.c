@@ -5,6 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A sentence is one line, whatever bytes of a file or of a driver went into it. */
+static void flatten(char *text) {
+    for (unsigned char *c = (unsigned char *)text; *c; c++)
+        if (*c < 0x20 || *c == 0x7f) *c = '?';
+}
+
 int fail(struct error *e, int code, const char *fmt, ...) {
     if (!e) return code;
     e->code = code;
@@ -12,6 +18,7 @@ int fail(struct error *e, int code, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
+    flatten(e->text);
     return code;
 }
 
@@ -25,6 +32,7 @@ int fail_in(struct error *e, int code, const char *fmt, ...) {
     int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof e->text) snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", inner);
+    flatten(e->text);
     return code;
 }
 
@@ -37,6 +45,7 @@ int fail_errno(struct error *e, int errnum, const char *fmt, ...) {
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof e->text)
         snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", strerror(errnum));
+    flatten(e->text);
     return -errnum;
 }
 

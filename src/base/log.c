@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 
 static struct {
     char who[24];
@@ -34,22 +35,31 @@ void log_open(const char *who, enum log_level least) {
 
 void log_set_level(enum log_level least) { self.least = (int)least; }
 
-/* Escapes as JSON wants it; stops before the room is out rather than cutting an escape in two. */
+/* Escapes as JSON wants it; stops before the room is out rather than cutting an escape or a character in two. */
 static size_t escape(char *to, size_t room, const char *from) {
     size_t n = 0;
-    for (; *from && n + 7 < room; from++) {
+    while (*from && n + 7 < room) {
         unsigned char c = (unsigned char)*from;
-        if (c == '"' || c == '\\') {
-            to[n++] = '\\';
-            to[n++] = (char)c;
+        size_t len = json_utf8_len(from);
+        if (!len) {
+            n += (size_t)snprintf(to + n, room - n, "\\ufffd");
         } else if (c < 0x20) {
             n += (size_t)snprintf(to + n, room - n, "\\u%04x", c);
         } else {
-            to[n++] = (char)c;
+            if (c == '"' || c == '\\') to[n++] = '\\';
+            memcpy(to + n, from, len);
+            n += len;
         }
+        from += len ? len : 1;
     }
     to[n] = 0;
     return n;
+}
+
+/* Foreign text (a kernel line, a driver's sentence) must not steer the terminal. */
+static void flatten(char *text) {
+    for (unsigned char *c = (unsigned char *)text; *c; c++)
+        if (*c < 0x20 || *c == 0x7f) *c = '?';
 }
 
 void log_line(enum log_level level, const char *event, int gpu, const char *fmt, ...) {
@@ -67,6 +77,7 @@ void log_line(enum log_level level, const char *event, int gpu, const char *fmt,
     int n;
     if (self.terminal) {
         localtime_r(&now_s, &tm);
+        flatten(text);
         char where[24] = "";
         if (gpu >= 0) snprintf(where, sizeof where, "gpu %d: ", gpu);
         n = snprintf(line, sizeof line, "%02d:%02d:%02d %s%-5s%s %-10s %s%s\n", tm.tm_hour, tm.tm_min, tm.tm_sec,
