@@ -1,5 +1,6 @@
 #include "base/buf.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ void buf_clear(struct buf *b) {
 
 void buf_reserve(struct buf *b, size_t more) {
     if (b->cap - b->len > more) return;
+    if (more >= SIZE_MAX / 4 || b->len >= SIZE_MAX / 4) abort();
     size_t cap = b->cap ? b->cap : 64;
     while (cap - b->len <= more) cap *= 2;
     char *s = realloc(b->s, cap);
@@ -39,7 +41,7 @@ void buf_vprintf(struct buf *b, const char *fmt, va_list ap) {
     va_list again;
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
-    if (n > 0) {
+    if (n >= 0) {
         buf_reserve(b, (size_t)n);
         vsnprintf(b->s + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;

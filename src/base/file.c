@@ -18,6 +18,7 @@ int file_read(const char *path, size_t max_bytes, struct buf *ret, struct error 
     if (fd < 0) return fail_errno(e, errno, "%s", path);
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) return fail(e, -EISDIR, "%s: is a directory", path);
+    fcntl(fd, F_SETFL, 0); /* a pipe that nobody writes must not hold up the open, but a slow one may be waited for */
     AUTO(buf_done) struct buf text = {0};
     buf_puts(&text, "");
     for (;;) {
@@ -46,10 +47,12 @@ static int write_all(int fd, const char *bytes, size_t n) {
 }
 
 int file_write(const char *path, mode_t mode, const void *bytes, size_t n, bool sync, struct error *e) {
+    static _Atomic unsigned serial; /* two threads may write the same path */
     char beside[PATH_MAX];
-    if (snprintf(beside, sizeof beside, "%s.new.%d", path, (int)getpid()) >= (int)sizeof beside)
+    if (snprintf(beside, sizeof beside, "%s.new.%d.%u", path, (int)getpid(), serial++) >= (int)sizeof beside)
         return fail(e, -ENAMETOOLONG, "%s: the path is too long", path);
-    AUTO(fd_done) int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    unlink(beside); /* never write into what someone else put there: it would stay theirs */
+    AUTO(fd_done) int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return fail_errno(e, errno, "%s", beside);
     int r = write_all(fd, bytes, n);
     if (r == 0 && fchmod(fd, mode) < 0) r = -errno;
@@ -67,6 +70,7 @@ int dir_make(const char *path, mode_t mode, struct error *e) {
     size_t n = strlen(path);
     if (n == 0 || n >= sizeof part) return fail(e, -ENAMETOOLONG, "%s: not a usable path", path);
     memcpy(part, path, n + 1);
+    while (n > 1 && part[n - 1] == '/') part[--n] = 0; /* else the last one would be made as one on the way */
     for (char *p = part + 1; *p; p++) {
         if (*p != '/') continue;
         *p = 0;
@@ -84,6 +88,7 @@ int dir_make(const char *path, mode_t mode, struct error *e) {
 int dir_of_self(char *ret, size_t room, struct error *e) {
     ssize_t n = readlink("/proc/self/exe", ret, room - 1);
     if (n <= 0) return fail_errno(e, errno, "/proc/self/exe");
+    if ((size_t)n >= room - 1) return fail(e, -ENAMETOOLONG, "/proc/self/exe: longer than %zu bytes", room - 2);
     ret[n] = 0;
     char *slash = strrchr(ret, '/');
     if (slash) *slash = 0;

@@ -1,10 +1,14 @@
 #include "base/shm.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,20 +35,49 @@ static int map(int fd, const char *path, bool writable, size_t min_size, struct 
     return 0;
 }
 
+/* A maker that was killed before it published left its file behind, and on tmpfs that is memory: what carries the
+ * number of no living process goes. */
+static void sweep(const char *path) {
+    char dir[PATH_MAX];
+    snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (!slash || slash == dir) return;
+    *slash = 0;
+    const char *name = slash + 1;
+    DIR *d = opendir(dir);
+    if (!d) return;
+    for (struct dirent *f; (f = readdir(d));) {
+        size_t n = strlen(name);
+        if (strncmp(f->d_name, name, n) != 0 || strncmp(f->d_name + n, ".new.", 5) != 0) continue;
+        char *end;
+        long pid = strtol(f->d_name + n + 5, &end, 10);
+        if (!*end && pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+            unlinkat(dirfd(d), f->d_name, 0);
+    }
+    closedir(d);
+}
+
+static int fill(int fd, const char *path, size_t size, mode_t mode, struct error *e) {
+    if (fchmod(fd, mode) < 0) return fail_errno(e, errno, "%s", path);
+    int errnum;
+    do errnum = posix_fallocate(fd, 0, (off_t)size);
+    while (errnum == EINTR);
+    if (errnum) return fail_errno(e, errnum, "%s: no room for %zu bytes", path, size);
+    return 0;
+}
+
 int shm_create(const char *path, size_t size, mode_t mode, struct shm *ret, struct error *e) {
     char name[PATH_MAX];
     int r = beside(path, name, sizeof name, e);
     if (r < 0) return r;
     unlink(name);
+    sweep(path);
     AUTO(fd_done) int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return fail_errno(e, errno, "%s", name);
-    if (fchmod(fd, mode) < 0) return fail_errno(e, errno, "%s", name);
-    int errnum = posix_fallocate(fd, 0, (off_t)size);
-    if (errnum) {
-        unlink(name);
-        return fail_errno(e, errnum, "%s: no room for %zu bytes", path, size);
-    }
-    return map(fd, name, true, size, ret, e);
+    r = fill(fd, path, size, mode, e);
+    if (r == 0) r = map(fd, name, true, size, ret, e);
+    if (r < 0) unlink(name);
+    return r;
 }
 
 int shm_publish(const char *path, struct error *e) {
