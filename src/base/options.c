@@ -47,12 +47,22 @@ static bool is_port(const char *s) {
     return atoi(s) <= 65535;
 }
 
+/* Hexadecimal groups, perhaps a dotted tail and a %zone: the shape only. */
+static bool is_v6(const char *s, size_t n) {
+    size_t groups = strspn(s, "0123456789abcdefABCDEF:.");
+    if (groups >= n) return memchr(s, ':', n) != NULL;
+    if (groups == 0 || s[groups] != '%' || groups + 1 == n) return false;
+    for (size_t i = groups + 1; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && !strchr(".-_", s[i])) return false;
+    return true;
+}
+
 static bool is_address(const char *s) {
     const char *colon = strrchr(s, ':');
     if (!colon || !is_port(colon + 1)) return false;
     size_t host = (size_t)(colon - s);
     if (host == 0) return true;
-    if (s[0] == '[') return host > 2 && s[host - 1] == ']';
+    if (s[0] == '[') return host > 2 && s[host - 1] == ']' && is_v6(s + 1, host - 2);
     for (size_t i = 0; i < host; i++)
         if (!isalnum((unsigned char)s[i]) && !strchr(".-_*", s[i])) return false;
     return true;
@@ -157,10 +167,14 @@ void option_text(const struct option *o, const void *from, char *ret, size_t roo
     case OPT_REAL:
     case OPT_CELSIUS:
         v = *(const double *)(const void *)at;
-        if (isnan(v))
+        if (isnan(v)) {
             snprintf(ret, room, "auto");
-        else
-            snprintf(ret, room, "%.15g", v);
+            return;
+        }
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(ret, room, "%.*g", digits, v);
+            if (strtod(ret, NULL) == v) return;
+        }
         return;
     case OPT_BOOL: snprintf(ret, room, "%s", *(const bool *)at ? "true" : "false"); return;
     case OPT_CHOICE: choice_text(o->choices, *(const int *)(const void *)at, ret, room); return;
