@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -32,6 +32,8 @@ static int default_dir(uid_t uid, char *ret, size_t room, struct error *e) {
     return 0;
 }
 
+int instance_default_dir(char *ret, size_t room, struct error *e) { return default_dir(geteuid(), ret, room, e); }
+
 static bool is_tmpfs(const char *path) {
     struct statfs fs;
     return statfs(path, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
@@ -44,41 +46,69 @@ static unsigned path_hash(const char *s) {
     return h;
 }
 
-static int run_dir_elsewhere(struct instance *i, const char *base, struct error *e) {
+/* Made if it is not there. Others may have been before us where anyone may make directories. */
+static int own_dir(const char *path, uid_t owner, struct error *e) {
     struct stat st;
+    if (mkdir(path, 0755) < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", path);
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != owner)
+        return fail(e, -EPERM, "%s: is not a directory of ours", path);
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) return fail(e, -EPERM, "%s: others may write there; chmod go-w it", path);
+    return 0;
+}
+
+static int run_dir_elsewhere(struct instance *i, const char *base, struct error *e) {
     if (strcmp(i->dir, root_dir) == 0 && strcmp(base, "/run") == 0)
         snprintf(i->run, sizeof i->run, "/run/gpumgr");
     else
         snprintf(i->run, sizeof i->run, "%.100s/gpumgr-%u-%08x", base, (unsigned)i->owner, path_hash(i->dir));
-    if (mkdir(i->run, 0755) < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", i->run);
-    if (lstat(i->run, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != i->owner)
-        return fail(e, -EPERM, "%s: is not a directory of ours", i->run);
+    return own_dir(i->run, i->owner, e);
+}
+
+static int run_dir_inside(struct instance *i, struct error *e) {
+    struct stat st;
+    if ((size_t)snprintf(i->run, sizeof i->run, "%s/run", i->dir) >= sizeof i->run)
+        return fail(e, -ENAMETOOLONG, "dir: %s: longer than %zu bytes", i->dir, sizeof i->run - sizeof "/run");
+    i->run_is_tmpfs = is_tmpfs(i->dir);
+    /* a link of ours, from a time when DIR lay on a disk or its run directory elsewhere */
+    if (lstat(i->run, &st) == 0 && S_ISLNK(st.st_mode)) unlink(i->run);
+    return own_dir(i->run, i->owner, e);
+}
+
+/* Clients come through DIR/run at any moment: it is replaced, never missing. */
+static int link_run_dir(const struct instance *i, const char *link, struct error *e) {
+    char now[PATH_MAX], fresh[PATH_MAX];
+    ssize_t n = readlink(link, now, sizeof now - 1);
+    if (n > 0 && (size_t)n == strlen(i->run) && memcmp(now, i->run, (size_t)n) == 0) return 0;
+    snprintf(fresh, sizeof fresh, "%s/run.new", i->dir);
+    unlink(fresh);
+    if (symlink(i->run, fresh) < 0 || rename(fresh, link) < 0) return fail_errno(e, errno, "%s", link);
     return 0;
 }
+
+/* With this length before it, "/sampler.16.sock" still fits into the address of a socket. */
+#define RUN_LEN_MAX 88
 
 static int place_run_dir(struct instance *i, struct error *e) {
     static const char *const bases[] = {"/run", "/dev/shm"};
     char link[PATH_MAX];
+    struct stat st;
     snprintf(link, sizeof link, "%s/run", i->dir);
-    if (is_tmpfs(i->dir)) {
-        snprintf(i->run, sizeof i->run, "%.190s/run", i->dir);
-        i->run_is_tmpfs = true;
-        return dir_make(i->run, 0755, e);
+    if (is_tmpfs(i->dir) && strlen(link) <= RUN_LEN_MAX) return run_dir_inside(i, e);
+    /* A directory that is there already (made when no tmpfs was, or a mount) is used unless it is empty. */
+    if (lstat(link, &st) == 0 && S_ISDIR(st.st_mode) && rmdir(link) < 0) {
+        int r = run_dir_inside(i, e);
+        i->run_is_tmpfs = r == 0 && is_tmpfs(link);
+        return r;
     }
+    if (lstat(link, &st) == 0 && !S_ISLNK(st.st_mode))
+        return fail(e, -EEXIST, "%s: is in the way; it should be a link", link);
     for (size_t b = 0; b < ARRAY_LEN(bases); b++) {
         if (!is_tmpfs(bases[b]) || access(bases[b], W_OK) < 0) continue;
         if (run_dir_elsewhere(i, bases[b], e) < 0) continue;
-        struct stat st;
-        if (lstat(link, &st) == 0 && !S_ISLNK(st.st_mode))
-            return fail(e, -EEXIST, "%s: is in the way; it should be a link", link);
-        unlink(link);
-        if (symlink(i->run, link) < 0) return fail_errno(e, errno, "%s", link);
         i->run_is_tmpfs = true;
-        return 0;
+        return link_run_dir(i, link, e);
     }
-    snprintf(i->run, sizeof i->run, "%.190s/run", i->dir);
-    i->run_is_tmpfs = false;
-    return dir_make(i->run, 0755, e);
+    return run_dir_inside(i, e);
 }
 
 int instance_open(const char *dir, struct instance *ret, struct error *e) {
@@ -142,36 +172,55 @@ int instance_find(const char *dir, struct instance *ret, struct error *e) {
         *ret = mine;
         return 0;
     }
-    if (find_at(root_dir, ret, &ignored) == 0) return 0;
-    if (!have) return fail(e, -ENOENT, "no gpumgr is running here");
-    *ret = mine;
+    struct instance roots;
+    bool have_roots = find_at(root_dir, &roots, &ignored) == 0;
+    if (!have && !have_roots) return fail(e, -ENOENT, "no gpumgr is running here");
+    *ret = have_roots && (!have || instance_holder(&roots)) ? roots : mine;
     return 0;
 }
 
+/* Two files: DIR/lock carries the lock and is the owner's alone, since whoever can open a file can lock it and keep us
+ * from starting; DIR/pid is for everyone to read. Asking who holds it takes no lock either, not even for a moment. */
 int instance_lock(const struct instance *i, int *ret_fd, struct error *e) {
     char path[PATH_MAX], text[32];
+    struct stat st;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     snprintf(path, sizeof path, "%s/lock", i->dir);
-    AUTO(fd_done) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    AUTO(fd_done) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0) return fail_errno(e, errno, "%s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK) return fail_errno(e, errno, "%s", path);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != i->owner || fchmod(fd, 0600) < 0)
+        return fail(e, -EPERM, "%s: is not a file of ours", path);
+    if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
+        if (errno != EAGAIN && errno != EACCES) return fail_errno(e, errno, "%s", path);
         return fail(e, -EBUSY, "dir: %s: gpumgr already runs there (pid %d)", i->dir, (int)instance_holder(i));
     }
     int n = snprintf(text, sizeof text, "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) return fail_errno(e, errno, "%s", path);
+    snprintf(path, sizeof path, "%s/pid", i->dir);
+    int r = file_write(path, 0644, text, (size_t)n, false, e);
+    if (r < 0) return r;
     *ret_fd = fd;
     fd = -1;
     return 0;
 }
 
+static pid_t noted_pid(const struct instance *i) {
+    char path[PATH_MAX], *end;
+    AUTO(buf_done) struct buf text = {0};
+    snprintf(path, sizeof path, "%s/pid", i->dir);
+    if (file_read(path, 31, &text, NULL) < 0) return 0;
+    long pid = strtol(text.s, &end, 10);
+    return *end == '\n' && pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
+}
+
 pid_t instance_holder(const struct instance *i) {
-    char path[PATH_MAX], text[32] = "";
+    char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/lock", i->dir);
-    AUTO(fd_done) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return 0;
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0) return 0; /* nobody holds it; ours goes with fd */
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    return n > 0 ? (pid_t)atoi(text) : 0;
+    pid_t pid = noted_pid(i);
+    AUTO(fd_done) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno != EACCES) return 0;
+    if (fd < 0) return pid && (kill(pid, 0) == 0 || errno == EPERM) ? pid : 0; /* not ours to ask: is it alive? */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? pid : 0;
 }
 
 void instance_path(const struct instance *i, char *ret, size_t room, const char *fmt, ...) {

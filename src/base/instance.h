@@ -14,6 +14,9 @@ struct instance {
     bool run_is_tmpfs;
 };
 
+/* Where an instance of this process's user lies when no directory is given. */
+int instance_default_dir(char *ret, size_t room, struct error *e) MUST_CHECK;
+
 /* For daemons: makes what is missing; refuses a directory of another owner. */
 int instance_open(const char *dir, struct instance *ret, struct error *e) MUST_CHECK;
 
@@ -23,7 +26,8 @@ int instance_find(const char *dir, struct instance *ret, struct error *e) MUST_C
 /* Takes the directory for this process; -EBUSY names the pid that has it. The lock goes with the descriptor. */
 int instance_lock(const struct instance *i, int *ret_fd, struct error *e) MUST_CHECK;
 
-/* The pid of the supervisor that holds the directory, or 0. */
+/* The pid of the supervisor that holds the directory, or 0. To other users than its owner it is a hint: that pid is
+ * alive. Whether the ring breathes (ring_beat_ns) says more. */
 pid_t instance_holder(const struct instance *i);
 
 /* A file in the run directory: instance_path(i, "ring.%d", 0). */
