@@ -19,6 +19,19 @@
 
 #define WIRE_VERSION 1u
 
+/* The nvmlReturn_t values that gpusim answers with. */
+enum wire_code {
+    CODE_OK = 0,
+    CODE_INVALID = 2,
+    CODE_NOT_SUPPORTED = 3,
+    CODE_NO_PERMISSION = 4,
+    CODE_NOT_FOUND = 6,
+    CODE_DRIVER_DOWN = 9,
+    CODE_LOST = 15,
+    CODE_IN_USE = 19,
+    CODE_MEMORY = 20,
+};
+
 enum wire_verb {
     VERB_HELLO = 1, /* who am I: reply.hello */
     VERB_SET,       /* request.set */
