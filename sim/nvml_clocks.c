@@ -63,7 +63,8 @@ EXPORT nvml_return nvmlDeviceGetClock(struct nvml_device *device, uint32_t type,
     switch (id) {
     case NVML_CLOCK_ID_CURRENT: return clock_now(&q, type, ret);
     case NVML_CLOCK_ID_APP_TARGET: return clock_app(&q, type, q.s.app_gr_mhz, q.s.app_mem_mhz, ret);
-    case NVML_CLOCK_ID_APP_DEFAULT: return clock_app(&q, type, q.card->app_gr_default_mhz, q.card->app_mem_default_mhz, ret);
+    case NVML_CLOCK_ID_APP_DEFAULT:
+        return clock_app(&q, type, q.card->app_gr_default_mhz, q.card->app_mem_default_mhz, ret);
     case NVML_CLOCK_ID_CUSTOMER_BOOST_MAX:
         return ask_can(&q, ABILITY_SUPPORTED_CLOCKS) ? clock_max(&q, type, ret) : NVML_ERROR_NOT_SUPPORTED;
     default: return NVML_ERROR_INVALID_ARGUMENT;
@@ -81,7 +82,8 @@ EXPORT nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device
     return NVML_SUCCESS;
 }
 
-EXPORT nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, uint32_t mem_mhz, uint32_t *count, uint32_t *mhz) {
+EXPORT nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, uint32_t mem_mhz, uint32_t *count,
+                                                        uint32_t *mhz) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetSupportedGraphicsClocks, device, CAN(SUPPORTED_CLOCKS), count);
     if (r != NVML_SUCCESS) return r;
@@ -106,17 +108,16 @@ ANSWER(nvmlDeviceGetAdaptiveClockInfoStatus, CAN(CLOCKS), uint32_t, NVML_ENABLED
 
 /* One state for each memory clock, the highest being P0; P8 is where a card with idle memory clocks rests. */
 static uint32_t pstates_of(const struct shm_card *c, uint32_t out[NVML_PSTATE_SLOTS]) {
-    static const uint32_t by_count[][SHM_MEM_CLOCKS_MAX] = {
-        {0}, {0}, {0, 8}, {0, 5, 8}, {0, 2, 5, 8}, {0, 2, 3, 5, 8}, {0, 1, 2, 3, 5, 8},
-    };
+    static const char *const by_count[SHM_MEM_CLOCKS_MAX + 1] = {"0", "0", "08", "058", "0258", "02358", "012358"};
     uint32_t n = c->mem_clock_count ? c->mem_clock_count : 1;
     bool has_idle_clock = n > 1 && c->clocks[n - 1].mem_mhz * 4 < c->mem_max_mhz;
     if (!has_idle_clock) n = 1; /* data centre cards: other memory clocks exist, but P0 is the only state */
-    memcpy(out, by_count[n], n * sizeof *out);
+    for (uint32_t i = 0; i < n; i++) out[i] = (uint32_t)(by_count[n][i] - '0');
     return n;
 }
 
-EXPORT nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *device, uint32_t *states, uint32_t size_bytes) {
+EXPORT nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *device, uint32_t *states,
+                                                           uint32_t size_bytes) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetSupportedPerformanceStates, device, CAN(PSTATE), states);
     if (r != NVML_SUCCESS) return r;
@@ -127,10 +128,11 @@ EXPORT nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *d
     return NVML_SUCCESS;
 }
 
-EXPORT nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, uint32_t type, uint32_t pstate, uint32_t *min,
-                                                    uint32_t *max) {
+EXPORT nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, uint32_t type, uint32_t pstate,
+                                                    uint32_t *min, uint32_t *max) {
     struct ask q;
-    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetMinMaxClockOfPState, device, CAN(PSTATE) | CAN(SUPPORTED_CLOCKS), max ? min : NULL);
+    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetMinMaxClockOfPState, device, CAN(PSTATE) | CAN(SUPPORTED_CLOCKS),
+                               max ? min : NULL);
     if (r != NVML_SUCCESS) return r;
     uint32_t have[NVML_PSTATE_SLOTS];
     uint32_t n = pstates_of(q.card, have), i = 0;
@@ -146,7 +148,9 @@ EXPORT nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, 
 enum { DOMAIN_GPU, DOMAIN_MEMORY, DOMAIN_VIDEO, DOMAIN_BUS, DOMAINS_MAX = 8 };
 struct dynamic_pstates {
     uint32_t flags;
-    struct { uint32_t is_present, percent, up_at, down_at; } domain[DOMAINS_MAX];
+    struct {
+        uint32_t is_present, percent, up_at, down_at;
+    } domain[DOMAINS_MAX];
 };
 NVML_LAYOUT(struct dynamic_pstates, 132);
 

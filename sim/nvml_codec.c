@@ -1,11 +1,13 @@
-/* Video: encoder sessions and statistics, and frame buffer capture, which nobody does here. A process that encodes is one
-   session of 1080p H.264. */
+/* Video: encoder sessions and statistics, and frame buffer capture, which nobody does here. A process that encodes
+   is one session of 1080p H.264. */
 #include "sim/nvml_lib.h"
 
 enum { CODEC_H264 = 0, CODEC_HEVC = 1, CODEC_AV1 = 2, SESSION_WIDTH = 1920, SESSION_HEIGHT = 1080 };
 enum { SESSION_FPS = 60, SESSION_LATENCY_US = 4000 };
 
-struct encoder_session { uint32_t id, pid, codec, width, height, fps, latency_us; };
+struct encoder_session {
+    uint32_t id, pid, codec, width, height, fps, latency_us;
+};
 NVML_LAYOUT(struct encoder_session, 28);
 
 static uint32_t encoders_of(const struct ask *q, struct shm_procs *p) {
@@ -30,7 +32,8 @@ EXPORT nvml_return nvmlDeviceGetEncoderStats(struct nvml_device *device, uint32_
     return NVML_SUCCESS;
 }
 
-EXPORT nvml_return nvmlDeviceGetEncoderSessions(struct nvml_device *device, uint32_t *count, struct encoder_session *out) {
+EXPORT nvml_return nvmlDeviceGetEncoderSessions(struct nvml_device *device, uint32_t *count,
+                                                struct encoder_session *out) {
     struct ask q;
     struct shm_procs p;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetEncoderSessions, device, CAN(CODEC), count);
@@ -56,7 +59,9 @@ EXPORT nvml_return nvmlDeviceGetEncoderCapacity(struct nvml_device *device, uint
     return NVML_SUCCESS;
 }
 
-struct capture_stats { uint32_t sessions, fps, latency_us; };
+struct capture_stats {
+    uint32_t sessions, fps, latency_us;
+};
 EXPORT nvml_return nvmlDeviceGetFBCStats(struct nvml_device *device, struct capture_stats *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetFBCStats, device, CAN(CODEC), ret);

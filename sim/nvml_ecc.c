@@ -28,7 +28,8 @@ EXPORT nvml_return nvmlDeviceGetEccMode(struct nvml_device *device, uint32_t *cu
 
 ANSWER(nvmlDeviceGetDefaultEccMode, CAN(ECC), uint32_t, NVML_ENABLED)
 
-EXPORT nvml_return nvmlDeviceGetTotalEccErrors(struct nvml_device *device, uint32_t kind, uint32_t counter, uint64_t *ret) {
+EXPORT nvml_return nvmlDeviceGetTotalEccErrors(struct nvml_device *device, uint32_t kind, uint32_t counter,
+                                               uint64_t *ret) {
     struct ask q;
     nvml_return r = ask_ecc(&q, CALL_nvmlDeviceGetTotalEccErrors, device, kind, counter, ret);
     if (r == NVML_SUCCESS) *ret = ecc_total(&q.s, kind, counter);
@@ -42,7 +43,10 @@ EXPORT nvml_return nvmlDeviceGetDetailedEccErrors(struct nvml_device *device, ui
     if (r != NVML_SUCCESS) return r;
     const uint64_t *p = kind == NVML_ECC_CORRECTED ? q.s.ecc_corrected[counter] : q.s.ecc_uncorrected[counter];
     *ret = (struct nvml_ecc_counts){
-        p[NVML_MEMORY_L1], p[NVML_MEMORY_L2], p[NVML_MEMORY_DRAM], p[NVML_MEMORY_REGISTERS],
+        p[NVML_MEMORY_L1],
+        p[NVML_MEMORY_L2],
+        p[NVML_MEMORY_DRAM],
+        p[NVML_MEMORY_REGISTERS],
     };
     return NVML_SUCCESS;
 }
@@ -99,7 +103,8 @@ static nvml_return retired(enum call call, struct nvml_device *d, uint32_t cause
     return NVML_SUCCESS;
 }
 
-EXPORT nvml_return nvmlDeviceGetRetiredPages(struct nvml_device *device, uint32_t cause, uint32_t *count, uint64_t *addresses) {
+EXPORT nvml_return nvmlDeviceGetRetiredPages(struct nvml_device *device, uint32_t cause, uint32_t *count,
+                                             uint64_t *addresses) {
     return retired(CALL_nvmlDeviceGetRetiredPages, device, cause, count, addresses, NULL);
 }
 EXPORT nvml_return nvmlDeviceGetRetiredPages_v2(struct nvml_device *device, uint32_t cause, uint32_t *count,

@@ -120,8 +120,8 @@ EXPORT nvml_return nvmlDeviceGetHandleByUUIDV(const struct uuid_key *key, struct
         snprintf(text, sizeof text, "%.41s", key->text);
     } else if (key->type == UUID_BINARY) {
         const uint8_t *b = key->bytes;
-        snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-                 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+        snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                 b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
     } else {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

@@ -1,12 +1,12 @@
 /* Inside the simulated libnvidia-ml.so.1: how a call finds its way in.
  *
- * Every exported function begins with ask_library() or ask_device(), which do in one place what a driver does with any
- * call: refuse it when the library is not initialised or the driver is gone, hang when a fault says so, take the time that
- * the call takes on a real card, tell a lost card, and answer NOT_SUPPORTED for what the card cannot do. What follows in
- * the function is only the answer. No function here holds a lock while it waits, and none writes to the shared memory.
+ * Every exported function begins with ask_library() or ask_device(), which do in one place what a driver does with
+ * any call: refuse it when the library is not initialised or the driver is gone, hang when a fault says so, take
+ * the time that the call takes on a real card, tell a lost card, and answer NOT_SUPPORTED for what the card cannot
+ * do. What follows in the function is only the answer. No function here holds a lock while it waits, and none
+ * writes to the shared memory.
  *
- * Exported functions have no prototypes in a header: clients find them by name, and nvml_calls.h lists the names.
- */
+ * Exported functions have no prototypes in a header: clients find them by name, and nvml_calls.h lists the names. */
 #ifndef SIM_NVML_LIB_H
 #define SIM_NVML_LIB_H
 
@@ -71,6 +71,7 @@ uint64_t reason_time_ns(const struct shm_state *s, uint64_t reason);
 uint64_t policy_time_ns(const struct shm_state *s, uint32_t policy);
 void pci_fill(const struct shm_card *c, struct nvml_pci_info *ret);
 nvml_return link_check(const struct ask *q, uint32_t link);
+uint32_t link_version_code(const struct shm_card *c);
 void mig_memory(const struct ask *q, uint64_t *ret_total, uint64_t *ret_used);
 
 /* A question with one answer. */

@@ -36,7 +36,8 @@ EXPORT nvml_return nvmlDeviceGetNvLinkVersion(struct nvml_device *device, uint32
     return r;
 }
 
-EXPORT nvml_return nvmlDeviceGetNvLinkCapability(struct nvml_device *device, uint32_t link, uint32_t capability, uint32_t *ret) {
+EXPORT nvml_return nvmlDeviceGetNvLinkCapability(struct nvml_device *device, uint32_t link, uint32_t capability,
+                                                 uint32_t *ret) {
     static const uint32_t has[CAP_KINDS] = {[CAP_P2P] = 1, [CAP_P2P_ATOMICS] = 1, [CAP_VALID] = 1};
     struct ask q;
     nvml_return r = ask_link(&q, CALL_nvmlDeviceGetNvLinkCapability, device, link, ret);
@@ -62,7 +63,8 @@ static void switch_fill(const struct shm_card *c, uint32_t link, struct nvml_pci
     snprintf(ret->bus_id, sizeof ret->bus_id, "%08X:%02X:00.0", ret->domain, ret->bus & 0xff);
 }
 
-EXPORT nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, uint32_t link, struct nvml_pci_info *ret) {
+EXPORT nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, uint32_t link,
+                                                       struct nvml_pci_info *ret) {
     struct ask q;
     nvml_return r = ask_link(&q, CALL_nvmlDeviceGetNvLinkRemotePciInfo_v2, device, link, ret);
     if (r == NVML_SUCCESS) switch_fill(q.card, link, ret);
@@ -79,14 +81,17 @@ EXPORT nvml_return nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, 
     return NVML_SUCCESS;
 }
 
-EXPORT nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uint32_t link, uint32_t counter, uint64_t *ret) {
+EXPORT nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uint32_t link, uint32_t counter,
+                                                   uint64_t *ret) {
     struct ask q;
     nvml_return r = ask_link(&q, CALL_nvmlDeviceGetNvLinkErrorCounter, device, link, ret);
     if (r != NVML_SUCCESS) return r;
     if (counter >= ERROR_KINDS) return NVML_ERROR_INVALID_ARGUMENT;
     if (counter == ERROR_ECC_DATA && q.card->architecture != NVML_ARCH_AMPERE) return NVML_ERROR_NOT_SUPPORTED;
     const uint64_t of_first[ERROR_KINDS] = {
-        [ERROR_REPLAY] = q.s.link_replays, [ERROR_RECOVERY] = q.s.link_recoveries, [ERROR_CRC_FLIT] = q.s.link_crc_errors,
+        [ERROR_REPLAY] = q.s.link_replays,
+        [ERROR_RECOVERY] = q.s.link_recoveries,
+        [ERROR_CRC_FLIT] = q.s.link_crc_errors,
     };
     *ret = link == 0 ? of_first[counter] : 0;
     return NVML_SUCCESS;

@@ -11,9 +11,10 @@ void pci_fill(const struct shm_card *c, struct nvml_pci_info *ret) {
     ret->device = c->pci_device;
     ret->device_id = c->pci_device_id;
     ret->subsystem_id = c->pci_subsystem_id;
-    snprintf(ret->bus_id_legacy, sizeof ret->bus_id_legacy, "%04X:%02X:%02X.0", c->pci_domain & 0xffff, c->pci_bus & 0xff,
+    snprintf(ret->bus_id_legacy, sizeof ret->bus_id_legacy, "%04X:%02X:%02X.0", c->pci_domain & 0xffff,
+             c->pci_bus & 0xff, c->pci_device & 0xff);
+    snprintf(ret->bus_id, sizeof ret->bus_id, "%08X:%02X:%02X.0", c->pci_domain, c->pci_bus & 0xff,
              c->pci_device & 0xff);
-    snprintf(ret->bus_id, sizeof ret->bus_id, "%08X:%02X:%02X.0", c->pci_domain, c->pci_bus & 0xff, c->pci_device & 0xff);
 }
 
 EXPORT nvml_return nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *ret) {
@@ -57,8 +58,15 @@ EXPORT nvml_return nvmlDeviceGetPciInfoExt(struct nvml_device *device, struct pc
     if (ret->version != NVML_VERSION(struct pci_info_ext, 1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     pci_fill(q.card, &info);
     *ret = (struct pci_info_ext){
-        ret->version, info.domain, info.bus, info.device, info.device_id, info.subsystem_id, CLASS_DISPLAY,
-        q.s.display_mode ? 0 : SUBCLASS_3D, "",
+        ret->version,
+        info.domain,
+        info.bus,
+        info.device,
+        info.device_id,
+        info.subsystem_id,
+        CLASS_DISPLAY,
+        q.s.display_mode ? 0 : SUBCLASS_3D,
+        "",
     };
     memcpy(ret->bus_id, info.bus_id, sizeof ret->bus_id);
     return NVML_SUCCESS;

@@ -1,18 +1,22 @@
 /* Power, its limits, energy, and how long each policy held the clocks back. */
 #include "sim/nvml_lib.h"
 
-ANSWER(nvmlDeviceGetPowerUsage, CAN(POWER), uint32_t, q.card->power_usage_is_instant ? q.s.power_inst_mw : q.s.power_avg_mw)
+ANSWER(nvmlDeviceGetPowerUsage, CAN(POWER), uint32_t,
+       q.card->power_usage_is_instant ? q.s.power_inst_mw : q.s.power_avg_mw)
 ANSWER(nvmlDeviceGetPowerManagementLimit, CAN(POWER_LIMIT), uint32_t, q.s.limit_mw)
 ANSWER(nvmlDeviceGetPowerManagementDefaultLimit, CAN(POWER_LIMIT), uint32_t, q.card->power_default_mw)
 ANSWER(nvmlDeviceGetEnforcedPowerLimit, CAN(POWER_LIMIT), uint32_t, q.s.enforced_mw)
 ANSWER(nvmlDeviceGetTotalEnergyConsumption, CAN(ENERGY), uint64_t, q.s.energy_mj)
-ANSWER(nvmlDeviceGetPowerManagementMode, CAN(POWER), uint32_t, ask_can(&q, ABILITY_POWER_LIMIT) ? NVML_ENABLED : NVML_DISABLED)
+ANSWER(nvmlDeviceGetPowerManagementMode, CAN(POWER), uint32_t,
+       ask_can(&q, ABILITY_POWER_LIMIT) ? NVML_ENABLED : NVML_DISABLED)
 ANSWER(nvmlDeviceGetPowerState, CAN(PSTATE), uint32_t, q.s.pstate)
 ANSWER(nvmlDeviceGetPowerSource, 0, uint32_t, 0) /* mains */
 
-EXPORT nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, uint32_t *min, uint32_t *max) {
+EXPORT nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, uint32_t *min,
+                                                                uint32_t *max) {
     struct ask q;
-    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetPowerManagementLimitConstraints, device, CAN(POWER_LIMIT), max ? min : NULL);
+    nvml_return r =
+        ask_device(&q, CALL_nvmlDeviceGetPowerManagementLimitConstraints, device, CAN(POWER_LIMIT), max ? min : NULL);
     if (r != NVML_SUCCESS) return r;
     *min = q.card->power_min_mw;
     *max = q.card->power_max_mw;
@@ -41,11 +45,13 @@ uint64_t policy_time_ns(const struct shm_state *s, uint32_t policy) {
     }
 }
 
-EXPORT nvml_return nvmlDeviceGetViolationStatus(struct nvml_device *device, uint32_t policy, struct nvml_violation *ret) {
+EXPORT nvml_return nvmlDeviceGetViolationStatus(struct nvml_device *device, uint32_t policy,
+                                                struct nvml_violation *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetViolationStatus, device, CAN(VIOLATION), ret);
     if (r != NVML_SUCCESS) return r;
-    bool is_known = policy <= NVML_POLICY_RELIABILITY || policy == NVML_POLICY_APP_CLOCKS || policy == NVML_POLICY_BASE_CLOCKS;
+    bool is_known =
+        policy <= NVML_POLICY_RELIABILITY || policy == NVML_POLICY_APP_CLOCKS || policy == NVML_POLICY_BASE_CLOCKS;
     if (!is_known) return NVML_ERROR_INVALID_ARGUMENT;
     ret->reference_us = q.s.at_us;
     ret->violation_ns = policy_time_ns(&q.s, policy);

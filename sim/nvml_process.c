@@ -30,7 +30,8 @@ static nvml_return list(enum call call, struct nvml_device *d, uint32_t kinds, u
     return room < ret->count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-static nvml_return list_v1(enum call call, struct nvml_device *d, uint32_t kinds, uint32_t *count, struct nvml_process_v1 *out) {
+static nvml_return list_v1(enum call call, struct nvml_device *d, uint32_t kinds, uint32_t *count,
+                           struct nvml_process_v1 *out) {
     struct shm_procs p;
     nvml_return r = list(call, d, kinds, count, out, &p);
     for (uint64_t i = 0; r == NVML_SUCCESS && i < p.count; i++)
@@ -38,7 +39,8 @@ static nvml_return list_v1(enum call call, struct nvml_device *d, uint32_t kinds
     return r;
 }
 
-static nvml_return list_v2(enum call call, struct nvml_device *d, uint32_t kinds, uint32_t *count, struct nvml_process_v2 *out) {
+static nvml_return list_v2(enum call call, struct nvml_device *d, uint32_t kinds, uint32_t *count,
+                           struct nvml_process_v2 *out) {
     struct shm_procs p;
     nvml_return r = list(call, d, kinds, count, out, &p);
     for (uint64_t i = 0; r == NVML_SUCCESS && i < p.count; i++)
@@ -62,7 +64,8 @@ PROCESS_LISTS(nvmlDeviceGetComputeRunningProcesses, SHM_PROC_COMPUTE)
 PROCESS_LISTS(nvmlDeviceGetGraphicsRunningProcesses, SHM_PROC_GRAPHICS)
 PROCESS_LISTS(nvmlDeviceGetMPSComputeRunningProcesses, NOBODY)
 
-EXPORT nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_detail_list *ret) {
+EXPORT nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device,
+                                                         struct nvml_process_detail_list *ret) {
     static const uint32_t kinds[] = {
         [NVML_PROCESS_COMPUTE] = SHM_PROC_COMPUTE,
         [NVML_PROCESS_GRAPHICS] = SHM_PROC_GRAPHICS,
@@ -79,12 +82,13 @@ EXPORT nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *dev
     if (!ret->processes) ret->count = 0;
     r = list(CALL_nvmlDeviceGetRunningProcessDetailList, device, kinds[ret->mode], &ret->count, ret->processes, &p);
     for (uint64_t i = 0; r == NVML_SUCCESS && i < p.count; i++)
-        ret->processes[i] = (struct nvml_process_detail){p.proc[i].pid, p.proc[i].used_bytes, p.proc[i].gi, p.proc[i].ci, 0};
+        ret->processes[i] =
+            (struct nvml_process_detail){p.proc[i].pid, p.proc[i].used_bytes, p.proc[i].gi, p.proc[i].ci, 0};
     return r;
 }
 
-/* Shares. Only processes that did something since `last_seen_us` are told of; none at all is NOT_FOUND. The size asked for
-   is that of the driver's buffer, not of what is in it. */
+/* Shares. Only processes that did something since `last_seen_us` are told of; none at all is NOT_FOUND. The size
+   asked for is that of the driver's buffer, not of what is in it. */
 enum { UTILIZATION_SLOTS = 100 };
 
 static bool is_busy(const struct shm_proc *p, uint64_t last_seen_us) {
@@ -125,19 +129,27 @@ EXPORT nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device, s
     return r;
 }
 
-EXPORT nvml_return nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device, struct nvml_processes_utilization *ret) {
+EXPORT nvml_return nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device,
+                                                         struct nvml_processes_utilization *ret) {
     const struct shm_root *root;
     struct shm_procs p;
     nvml_return r = session_check(&root);
     if (r != NVML_SUCCESS) return r;
     if (!ret) return NVML_ERROR_INVALID_ARGUMENT;
     if (ret->version != NVML_PROCESSES_UTILIZATION_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    r = shares(CALL_nvmlDeviceGetProcessesUtilizationInfo, device, ret->last_seen_us, &ret->count, ret->rows != NULL, &p);
+    r = shares(CALL_nvmlDeviceGetProcessesUtilizationInfo, device, ret->last_seen_us, &ret->count, ret->rows != NULL,
+               &p);
     for (uint64_t i = 0; r == NVML_SUCCESS && i < p.count; i++) {
         const struct shm_proc *one = &p.proc[i];
         ret->rows[i] = (struct nvml_process_utilization_row){
-            .timestamp_us = one->util_at_us, .pid = one->pid, .sm = one->sm_pct, .memory = one->mem_pct,
-            .encoder = one->enc_pct, .decoder = one->dec_pct, .jpeg = one->jpg_pct, .ofa = one->ofa_pct,
+            .timestamp_us = one->util_at_us,
+            .pid = one->pid,
+            .sm = one->sm_pct,
+            .memory = one->mem_pct,
+            .encoder = one->enc_pct,
+            .decoder = one->dec_pct,
+            .jpeg = one->jpg_pct,
+            .ofa = one->ofa_pct,
         };
     }
     return r;

@@ -3,17 +3,20 @@
 
 #include "sim/nvml_lib.h"
 
-static const struct { enum ability needs; uint32_t at; } kinds[NVML_SAMPLES_COUNT] = {
-    [NVML_SAMPLES_POWER] = {ABILITY_POWER, offsetof(struct shm_sample, power_mw)},
-    [NVML_SAMPLES_GPU_UTIL] = {ABILITY_UTIL, offsetof(struct shm_sample, util_gpu)},
-    [NVML_SAMPLES_MEMORY_UTIL] = {ABILITY_UTIL, offsetof(struct shm_sample, util_mem)},
-    [NVML_SAMPLES_ENC_UTIL] = {ABILITY_CODEC, offsetof(struct shm_sample, util_enc)},
-    [NVML_SAMPLES_DEC_UTIL] = {ABILITY_CODEC, offsetof(struct shm_sample, util_dec)},
-    [NVML_SAMPLES_GPU_CLOCK] = {ABILITY_CLOCKS, offsetof(struct shm_sample, sm_mhz)},
-    [NVML_SAMPLES_MEMORY_CLOCK] = {ABILITY_CLOCKS, offsetof(struct shm_sample, mem_mhz)},
-    [NVML_SAMPLES_MODULE_POWER] = {ABILITY_COUNT, 0}, /* of a module with a CPU on it: none of these */
-    [NVML_SAMPLES_JPG_UTIL] = {ABILITY_JPEG_OFA, offsetof(struct shm_sample, util_jpg)},
-    [NVML_SAMPLES_OFA_UTIL] = {ABILITY_JPEG_OFA, offsetof(struct shm_sample, util_ofa)},
+static const struct {
+    enum ability needs;
+    uint32_t at;
+} kinds[NVML_SAMPLES_COUNT] = {
+    [NVML_SAMPLES_POWER] = {ABILITY_POWER,               offsetof(struct shm_sample, power_mw)},
+    [NVML_SAMPLES_GPU_UTIL] = {ABILITY_UTIL,                offsetof(struct shm_sample, util_gpu)},
+    [NVML_SAMPLES_MEMORY_UTIL] = {ABILITY_UTIL,                offsetof(struct shm_sample, util_mem)},
+    [NVML_SAMPLES_ENC_UTIL] = {ABILITY_CODEC,               offsetof(struct shm_sample, util_enc)},
+    [NVML_SAMPLES_DEC_UTIL] = {ABILITY_CODEC,               offsetof(struct shm_sample, util_dec)},
+    [NVML_SAMPLES_GPU_CLOCK] = {ABILITY_CLOCKS,              offsetof(struct shm_sample, sm_mhz)  },
+    [NVML_SAMPLES_MEMORY_CLOCK] = {ABILITY_CLOCKS,              offsetof(struct shm_sample, mem_mhz) },
+    [NVML_SAMPLES_MODULE_POWER] = {ABILITY_COUNT,               0                         }, /* with a CPU: none */
+    [NVML_SAMPLES_JPG_UTIL] = {ABILITY_JPEG_OFA, offsetof(struct shm_sample,                  util_jpg)         },
+    [NVML_SAMPLES_OFA_UTIL] = {ABILITY_JPEG_OFA, offsetof(struct shm_sample,                  util_ofa)},
 };
 
 static bool is_utilization(uint32_t type) {
@@ -36,8 +39,8 @@ static uint32_t copy_newer(const struct shm_samples *h, uint32_t at, uint64_t la
     return n;
 }
 
-EXPORT nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t type, uint64_t last_seen_us, uint32_t *value_type,
-                                        uint32_t *count, struct nvml_sample *out) {
+EXPORT nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t type, uint64_t last_seen_us,
+                                        uint32_t *value_type, uint32_t *count, struct nvml_sample *out) {
     struct ask q;
     struct shm_samples history;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetSamples, device, CAN(SAMPLES), value_type ? count : NULL);

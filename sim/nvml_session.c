@@ -1,7 +1,7 @@
 /* nvmlInit and nvmlShutdown: which simulator this process talks to, and whether it is still the one it was.
  *
- * A mapping is never unmapped: a call that hangs on request may hold it for ever. A simulator that was restarted is another
- * file and gets another mapping at the next init. */
+ * A mapping is never unmapped: a call that hangs on request may hold it for ever. A simulator that was restarted
+ * is another file and gets another mapping at the next init. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -137,7 +137,8 @@ EXPORT nvml_return nvmlInit(void) { return init(CALL_nvmlInit); }
 EXPORT nvml_return nvmlInit_v2(void) { return init(CALL_nvmlInit_v2); }
 
 EXPORT nvml_return nvmlInitWithFlags(uint32_t flags) {
-    if (flags & ~(uint32_t)(NVML_INIT_NO_GPUS | NVML_INIT_NO_ATTACH | NVML_INIT_FORCE)) return NVML_ERROR_INVALID_ARGUMENT;
+    if (flags & ~(uint32_t)(NVML_INIT_NO_GPUS | NVML_INIT_NO_ATTACH | NVML_INIT_FORCE))
+        return NVML_ERROR_INVALID_ARGUMENT;
     return init(CALL_nvmlInitWithFlags);
 }
 

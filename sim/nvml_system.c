@@ -12,38 +12,41 @@
 static const char own_version[] = "13.580.159.04";
 enum { OWN_CUDA_VERSION = 13000 };
 
-static const struct { nvml_return code; const char *text; } sentences[] = {
-    {NVML_SUCCESS, "Success"},
-    {NVML_ERROR_UNINITIALIZED, "Uninitialized"},
-    {NVML_ERROR_INVALID_ARGUMENT, "Invalid Argument"},
-    {NVML_ERROR_NOT_SUPPORTED, "Not Supported"},
-    {NVML_ERROR_NO_PERMISSION, "Insufficient Permissions"},
-    {NVML_ERROR_ALREADY_INITIALIZED, "Already Initialized"},
-    {NVML_ERROR_NOT_FOUND, "Not Found"},
-    {NVML_ERROR_INSUFFICIENT_SIZE, "Insufficient Size"},
-    {NVML_ERROR_INSUFFICIENT_POWER, "Insufficient External Power"},
-    {NVML_ERROR_DRIVER_NOT_LOADED, "Driver Not Loaded"},
-    {NVML_ERROR_TIMEOUT, "Timeout"},
-    {NVML_ERROR_IRQ_ISSUE, "Interrupt Request Issue"},
-    {NVML_ERROR_LIBRARY_NOT_FOUND, "NVML Shared Library Not Found"},
-    {NVML_ERROR_FUNCTION_NOT_FOUND, "Function Not Found"},
-    {NVML_ERROR_CORRUPTED_INFOROM, "Corrupted infoROM"},
-    {NVML_ERROR_GPU_IS_LOST, "GPU is lost"},
-    {NVML_ERROR_RESET_REQUIRED, "GPU requires reset"},
-    {NVML_ERROR_OPERATING_SYSTEM, "GPU access blocked by the operating system"},
-    {NVML_ERROR_LIB_RM_VERSION_MISMATCH, "Driver/library version mismatch"},
-    {NVML_ERROR_IN_USE, "In use by another client"},
-    {NVML_ERROR_MEMORY, "Insufficient Memory"},
-    {NVML_ERROR_NO_DATA, "No data"},
-    {NVML_ERROR_VGPU_ECC_NOT_SUPPORTED, "vGPU operation is not available on target device, because ECC is enabled"},
-    {NVML_ERROR_INSUFFICIENT_RESOURCES, "Insufficient Resources"},
-    {NVML_ERROR_FREQ_NOT_SUPPORTED, "Frequency not supported"},
-    {NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "Argument version mismatch"},
-    {NVML_ERROR_DEPRECATED, "Deprecated"},
-    {NVML_ERROR_NOT_READY, "Not ready"},
-    {NVML_ERROR_GPU_NOT_FOUND, "GPU not found"},
-    {NVML_ERROR_INVALID_STATE, "Invalid state"},
-    {NVML_ERROR_RESET_TYPE_NOT_SUPPORTED, "Reset type not supported"},
+static const struct {
+    nvml_return code;
+    const char *text;
+} sentences[] = {
+    {NVML_SUCCESS,                         "Success"                                                                 },
+    {NVML_ERROR_UNINITIALIZED,             "Uninitialized"                                                           },
+    {NVML_ERROR_INVALID_ARGUMENT,          "Invalid Argument"                                                        },
+    {NVML_ERROR_NOT_SUPPORTED,             "Not Supported"                                                           },
+    {NVML_ERROR_NO_PERMISSION,             "Insufficient Permissions"                                                },
+    {NVML_ERROR_ALREADY_INITIALIZED,       "Already Initialized"                                                     },
+    {NVML_ERROR_NOT_FOUND,                 "Not Found"                                                               },
+    {NVML_ERROR_INSUFFICIENT_SIZE,         "Insufficient Size"                                                       },
+    {NVML_ERROR_INSUFFICIENT_POWER,        "Insufficient External Power"                                             },
+    {NVML_ERROR_DRIVER_NOT_LOADED,         "Driver Not Loaded"                                                       },
+    {NVML_ERROR_TIMEOUT,                   "Timeout"                                                                 },
+    {NVML_ERROR_IRQ_ISSUE,                 "Interrupt Request Issue"                                                 },
+    {NVML_ERROR_LIBRARY_NOT_FOUND,         "NVML Shared Library Not Found"                                           },
+    {NVML_ERROR_FUNCTION_NOT_FOUND,        "Function Not Found"                                                      },
+    {NVML_ERROR_CORRUPTED_INFOROM,         "Corrupted infoROM"                                                       },
+    {NVML_ERROR_GPU_IS_LOST,               "GPU is lost"                                                             },
+    {NVML_ERROR_RESET_REQUIRED,            "GPU requires reset"                                                      },
+    {NVML_ERROR_OPERATING_SYSTEM,          "GPU access blocked by the operating system"                              },
+    {NVML_ERROR_LIB_RM_VERSION_MISMATCH,   "Driver/library version mismatch"                                         },
+    {NVML_ERROR_IN_USE,                    "In use by another client"                                                },
+    {NVML_ERROR_MEMORY,                    "Insufficient Memory"                                                     },
+    {NVML_ERROR_NO_DATA,                   "No data"                                                                 },
+    {NVML_ERROR_VGPU_ECC_NOT_SUPPORTED,    "vGPU operation is not available on target device, because ECC is enabled"},
+    {NVML_ERROR_INSUFFICIENT_RESOURCES,    "Insufficient Resources"                                                  },
+    {NVML_ERROR_FREQ_NOT_SUPPORTED,        "Frequency not supported"                                                 },
+    {NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "Argument version mismatch"                                               },
+    {NVML_ERROR_DEPRECATED,                "Deprecated"                                                              },
+    {NVML_ERROR_NOT_READY,                 "Not ready"                                                               },
+    {NVML_ERROR_GPU_NOT_FOUND,             "GPU not found"                                                           },
+    {NVML_ERROR_INVALID_STATE,             "Invalid state"                                                           },
+    {NVML_ERROR_RESET_TYPE_NOT_SUPPORTED,  "Reset type not supported"                                                },
 };
 
 EXPORT const char *nvmlErrorString(nvml_return code) {
@@ -75,7 +78,10 @@ static nvml_return cuda_version(int32_t *ret) {
 EXPORT nvml_return nvmlSystemGetCudaDriverVersion(int32_t *ret) { return cuda_version(ret); }
 EXPORT nvml_return nvmlSystemGetCudaDriverVersion_v2(int32_t *ret) { return cuda_version(ret); }
 
-struct driver_branch { uint32_t version; char branch[NVML_DRIVER_VERSION_SIZE]; };
+struct driver_branch {
+    uint32_t version;
+    char branch[NVML_DRIVER_VERSION_SIZE];
+};
 NVML_LAYOUT(struct driver_branch, 84);
 
 EXPORT nvml_return nvmlSystemGetDriverBranch(struct driver_branch *ret, uint32_t size) {
@@ -126,7 +132,9 @@ EXPORT nvml_return nvmlSystemGetHicVersion(uint32_t *count, void *entries) {
     return r;
 }
 
-struct conf_caps { uint32_t cpu, gpus; };
+struct conf_caps {
+    uint32_t cpu, gpus;
+};
 EXPORT nvml_return nvmlSystemGetConfComputeCapabilities(struct conf_caps *ret) {
     const struct shm_root *root;
     nvml_return r = ask_library(CALL_nvmlSystemGetConfComputeCapabilities, ret, &root);
@@ -134,7 +142,9 @@ EXPORT nvml_return nvmlSystemGetConfComputeCapabilities(struct conf_caps *ret) {
     return r;
 }
 
-struct conf_state { uint32_t environment, feature, tools; };
+struct conf_state {
+    uint32_t environment, feature, tools;
+};
 EXPORT nvml_return nvmlSystemGetConfComputeState(struct conf_state *ret) {
     const struct shm_root *root;
     nvml_return r = ask_library(CALL_nvmlSystemGetConfComputeState, ret, &root);

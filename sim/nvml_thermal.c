@@ -36,7 +36,8 @@ EXPORT nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device,
     if (threshold >= NVML_THRESHOLD_COUNT) return NVML_ERROR_INVALID_ARGUMENT;
     const struct shm_card *c = q.card;
     bool has_target = c->acoustic_max_c != 0;
-    const int32_t celsius[NVML_THRESHOLD_COUNT] = { /* 0: this card has no such threshold */
+    const int32_t celsius[NVML_THRESHOLD_COUNT] = {
+        /* 0: this card has no such threshold */
         [NVML_THRESHOLD_SHUTDOWN] = c->shutdown_c,
         [NVML_THRESHOLD_SLOWDOWN] = c->slowdown_c,
         [NVML_THRESHOLD_MEM_MAX] = c->mem_max_c,
@@ -53,7 +54,9 @@ EXPORT nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device,
 enum { TARGET_GPU = 1, TARGET_MEMORY = 2, TARGET_ALL = 15, CONTROLLER_INTERNAL = 1, SENSORS_MAX = 3 };
 struct thermal_settings {
     uint32_t count;
-    struct { int32_t controller, min_c, max_c, now_c, target; } sensor[SENSORS_MAX];
+    struct {
+        int32_t controller, min_c, max_c, now_c, target;
+    } sensor[SENSORS_MAX];
 };
 NVML_LAYOUT(struct thermal_settings, 64);
 
@@ -65,7 +68,8 @@ static void add_sensor(struct thermal_settings *t, int32_t target, int32_t max_c
     t->sensor[t->count++].target = target;
 }
 
-EXPORT nvml_return nvmlDeviceGetThermalSettings(struct nvml_device *device, uint32_t index, struct thermal_settings *ret) {
+EXPORT nvml_return nvmlDeviceGetThermalSettings(struct nvml_device *device, uint32_t index,
+                                                struct thermal_settings *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetThermalSettings, device, CAN(TEMP), ret);
     if (r != NVML_SUCCESS) return r;
@@ -134,7 +138,9 @@ EXPORT nvml_return nvmlDeviceGetFanSpeedRPM(struct nvml_device *device, struct n
 }
 
 enum { COOLER_VARIABLE = 2, COOLER_FOR_GPU = 2 };
-struct cooler { uint32_t version, index, signal, target; };
+struct cooler {
+    uint32_t version, index, signal, target;
+};
 NVML_LAYOUT(struct cooler, 16);
 
 EXPORT nvml_return nvmlDeviceGetCoolerInfo(struct nvml_device *device, struct cooler *ret) {

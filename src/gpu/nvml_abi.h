@@ -1,23 +1,21 @@
-/* NVML as two programs here see it: the device layer, which opens the driver's library, and the simulated library, which is
-   one. Written from the facts of the binary interface (sizes, offsets, numbers); NVIDIA's header is not copied or needed.
-   Every layout is asserted below its declaration, because a wrong offset reads a neighbour's field and looks plausible.
-   Names of constants are NVML's where a person would search for them; structs are in this project's style. Refuses to
-   declare functions: both sides name them in tables. */
+/* NVML as two programs here see it: the device layer, which opens the driver's library, and the simulated library,
+   which is one. Written from the facts of the binary interface (sizes, offsets, numbers); NVIDIA's header is not
+   copied or needed. Every layout is asserted below its declaration, because a wrong offset reads a neighbour's
+   field and looks plausible. Names of constants are NVML's where a person would search for them; structs are in
+   this project's style. Refuses to declare functions: both sides name them in tables. */
 #ifndef GPU_NVML_ABI_H
 #define GPU_NVML_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/nvml_codes.h"
 #include "gpu/nvml_fields.h"
 
 #define NVML_LAYOUT(type, size) _Static_assert(sizeof(type) == (size), #type)
 #define NVML_OFFSET(type, member, at) _Static_assert(offsetof(type, member) == (at), #type "." #member)
 /* The version word that a versioned struct carries first: its size with the version in the top byte. */
 #define NVML_VERSION(type, ver) ((uint32_t)(sizeof(type) | ((uint32_t)(ver) << 24)))
-
-#define NVML_NOT_AVAILABLE UINT64_MAX  /* process memory that the driver cannot tell */
-#define NVML_NO_INSTANCE UINT32_MAX    /* gpu or compute instance id outside MIG */
 
 /* Opaque handles. */
 struct nvml_device;
@@ -27,137 +25,10 @@ struct nvml_gpm_sample;
 struct nvml_gpu_instance;
 struct nvml_compute_instance;
 
-typedef int nvml_return; /* enum nvml_code, but a newer driver may say more */
-enum nvml_code {
-    NVML_SUCCESS = 0,
-    NVML_ERROR_UNINITIALIZED = 1,
-    NVML_ERROR_INVALID_ARGUMENT = 2,
-    NVML_ERROR_NOT_SUPPORTED = 3,
-    NVML_ERROR_NO_PERMISSION = 4,
-    NVML_ERROR_ALREADY_INITIALIZED = 5,
-    NVML_ERROR_NOT_FOUND = 6,
-    NVML_ERROR_INSUFFICIENT_SIZE = 7,
-    NVML_ERROR_INSUFFICIENT_POWER = 8,
-    NVML_ERROR_DRIVER_NOT_LOADED = 9,
-    NVML_ERROR_TIMEOUT = 10,
-    NVML_ERROR_IRQ_ISSUE = 11,
-    NVML_ERROR_LIBRARY_NOT_FOUND = 12,
-    NVML_ERROR_FUNCTION_NOT_FOUND = 13,
-    NVML_ERROR_CORRUPTED_INFOROM = 14,
-    NVML_ERROR_GPU_IS_LOST = 15,
-    NVML_ERROR_RESET_REQUIRED = 16,
-    NVML_ERROR_OPERATING_SYSTEM = 17,
-    NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
-    NVML_ERROR_IN_USE = 19,
-    NVML_ERROR_MEMORY = 20,
-    NVML_ERROR_NO_DATA = 21,
-    NVML_ERROR_VGPU_ECC_NOT_SUPPORTED = 22,
-    NVML_ERROR_INSUFFICIENT_RESOURCES = 23,
-    NVML_ERROR_FREQ_NOT_SUPPORTED = 24,
-    NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
-    NVML_ERROR_DEPRECATED = 26,
-    NVML_ERROR_NOT_READY = 27,
-    NVML_ERROR_GPU_NOT_FOUND = 28,
-    NVML_ERROR_INVALID_STATE = 29,
-    NVML_ERROR_RESET_TYPE_NOT_SUPPORTED = 30,
-    NVML_ERROR_UNKNOWN = 999,
-};
-
-enum { /* buffers that callers hand in, terminator included */
-    NVML_UUID_SIZE = 96,
-    NVML_NAME_SIZE = 96,
-    NVML_SERIAL_SIZE = 30,
-    NVML_VBIOS_SIZE = 32,
-    NVML_PART_SIZE = 80,
-    NVML_INFOROM_SIZE = 16,
-    NVML_DRIVER_VERSION_SIZE = 80,
-    NVML_VERSION_SIZE = 80,
-    NVML_PCI_BUS_ID_SIZE = 32,
-    NVML_PCI_BUS_ID_LEGACY_SIZE = 16,
-    NVML_GSP_VERSION_SIZE = 64,
-    NVML_FABRIC_UUID_SIZE = 16,
-    NVML_NVLINK_MAX = 36,
-};
-
-enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
-enum { NVML_DISABLED = 0, NVML_ENABLED = 1 };
-enum { NVML_CLOCK_GRAPHICS, NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_CLOCK_VIDEO, NVML_CLOCK_TYPES };
-enum { NVML_CLOCK_ID_CURRENT, NVML_CLOCK_ID_APP_TARGET, NVML_CLOCK_ID_APP_DEFAULT, NVML_CLOCK_ID_CUSTOMER_BOOST_MAX };
-#define NVML_CLOCK_LIMIT_TDP 0xffffff01u /* symbolic ends of a clock lock: both, or neither */
-#define NVML_CLOCK_LIMIT_UNLIMITED 0xffffff02u
-enum { NVML_TEMPERATURE_GPU = 0 };
-enum {
-    NVML_THRESHOLD_SHUTDOWN, NVML_THRESHOLD_SLOWDOWN, NVML_THRESHOLD_MEM_MAX, NVML_THRESHOLD_GPU_MAX,
-    NVML_THRESHOLD_ACOUSTIC_MIN, NVML_THRESHOLD_ACOUSTIC_CURR, NVML_THRESHOLD_ACOUSTIC_MAX, NVML_THRESHOLD_GPS_CURR,
-    NVML_THRESHOLD_COUNT
-};
-enum { NVML_PSTATE_UNKNOWN = 32, NVML_PSTATE_SLOTS = 16 };
-enum { NVML_COMPUTE_DEFAULT, NVML_COMPUTE_EXCLUSIVE_THREAD, NVML_COMPUTE_PROHIBITED, NVML_COMPUTE_EXCLUSIVE_PROCESS };
-enum { NVML_ECC_CORRECTED, NVML_ECC_UNCORRECTED };
-enum { NVML_ECC_VOLATILE, NVML_ECC_AGGREGATE };
-enum {
-    NVML_MEMORY_L1, NVML_MEMORY_L2, NVML_MEMORY_DRAM, NVML_MEMORY_REGISTERS, NVML_MEMORY_TEXTURE, NVML_MEMORY_TEXTURE_SHM,
-    NVML_MEMORY_CBU, NVML_MEMORY_SRAM, NVML_MEMORY_LOCATIONS
-};
-enum { NVML_RETIREMENT_SINGLE_BIT, NVML_RETIREMENT_DOUBLE_BIT };
-enum { NVML_PCIE_TX_BYTES, NVML_PCIE_RX_BYTES };
-enum { NVML_FAN_POLICY_AUTOMATIC, NVML_FAN_POLICY_MANUAL };
-enum { NVML_PROCESS_COMPUTE, NVML_PROCESS_GRAPHICS, NVML_PROCESS_MPS, NVML_PROCESS_ALL };
-enum { NVML_POWER_SCOPE_GPU, NVML_POWER_SCOPE_MODULE, NVML_POWER_SCOPE_MEMORY, NVML_POWER_SCOPE_GPU_BASE };
-enum { NVML_FIELD_SCOPE_GPU, NVML_FIELD_SCOPE_MODULE, NVML_FIELD_SCOPE_GPU_BASE }; /* fields 185-192 number otherwise */
-enum {
-    NVML_TOPOLOGY_INTERNAL = 0, NVML_TOPOLOGY_SINGLE = 10, NVML_TOPOLOGY_MULTIPLE = 20, NVML_TOPOLOGY_HOSTBRIDGE = 30,
-    NVML_TOPOLOGY_NODE = 40, NVML_TOPOLOGY_SYSTEM = 50
-};
-enum {
-    NVML_ARCH_KEPLER = 2, NVML_ARCH_MAXWELL, NVML_ARCH_PASCAL, NVML_ARCH_VOLTA, NVML_ARCH_TURING, NVML_ARCH_AMPERE,
-    NVML_ARCH_ADA, NVML_ARCH_HOPPER, NVML_ARCH_BLACKWELL
-};
-enum {
-    NVML_SAMPLES_POWER, NVML_SAMPLES_GPU_UTIL, NVML_SAMPLES_MEMORY_UTIL, NVML_SAMPLES_ENC_UTIL, NVML_SAMPLES_DEC_UTIL,
-    NVML_SAMPLES_GPU_CLOCK, NVML_SAMPLES_MEMORY_CLOCK, NVML_SAMPLES_MODULE_POWER, NVML_SAMPLES_JPG_UTIL,
-    NVML_SAMPLES_OFA_UTIL, NVML_SAMPLES_COUNT
-};
-enum {
-    NVML_POLICY_POWER, NVML_POLICY_THERMAL, NVML_POLICY_SYNC_BOOST, NVML_POLICY_BOARD_LIMIT, NVML_POLICY_LOW_UTILIZATION,
-    NVML_POLICY_RELIABILITY, NVML_POLICY_APP_CLOCKS = 10, NVML_POLICY_BASE_CLOCKS = 11
-};
-enum {
-    NVML_RECOVERY_NONE, NVML_RECOVERY_GPU_RESET, NVML_RECOVERY_NODE_REBOOT, NVML_RECOVERY_DRAIN_P2P,
-    NVML_RECOVERY_DRAIN_AND_RESET, NVML_RECOVERY_RECOVER_IMEX
-};
-
-/* Why clocks are not higher (current and supported reasons). */
-#define NVML_REASON_GPU_IDLE 0x1ull
-#define NVML_REASON_APP_CLOCKS 0x2ull
-#define NVML_REASON_SW_POWER_CAP 0x4ull
-#define NVML_REASON_HW_SLOWDOWN 0x8ull
-#define NVML_REASON_SYNC_BOOST 0x10ull
-#define NVML_REASON_SW_THERMAL 0x20ull
-#define NVML_REASON_HW_THERMAL 0x40ull
-#define NVML_REASON_HW_POWER_BRAKE 0x80ull
-#define NVML_REASON_DISPLAY_CLOCKS 0x100ull
-
-/* Event types, a mask when registering and a single bit in an event. */
-#define NVML_EVENT_SINGLE_BIT_ECC 0x1ull
-#define NVML_EVENT_DOUBLE_BIT_ECC 0x2ull
-#define NVML_EVENT_PSTATE 0x4ull
-#define NVML_EVENT_XID 0x8ull
-#define NVML_EVENT_CLOCK 0x10ull
-#define NVML_EVENT_POWER_SOURCE 0x80ull
-#define NVML_EVENT_MIG_CONFIG 0x100ull
-#define NVML_EVENT_SINGLE_BIT_STORM 0x200ull
-#define NVML_EVENT_DRAM_RETIREMENT 0x400ull
-#define NVML_EVENT_DRAM_RETIREMENT_FAILED 0x800ull
-#define NVML_EVENT_NONFATAL_POISON 0x1000ull
-#define NVML_EVENT_FATAL_POISON 0x2000ull
-#define NVML_EVENT_GPU_UNAVAILABLE 0x4000ull
-#define NVML_EVENT_RECOVERY_ACTION 0x8000ull
-
 struct nvml_pci_info {
     char bus_id_legacy[NVML_PCI_BUS_ID_LEGACY_SIZE];
     uint32_t domain, bus, device;
-    uint32_t device_id;    /* device in the high half, vendor in the low */
+    uint32_t device_id; /* device in the high half, vendor in the low */
     uint32_t subsystem_id;
     char bus_id[NVML_PCI_BUS_ID_SIZE];
 };
@@ -167,24 +38,40 @@ NVML_OFFSET(struct nvml_pci_info, device_id, 28);
 NVML_OFFSET(struct nvml_pci_info, subsystem_id, 32);
 NVML_OFFSET(struct nvml_pci_info, bus_id, 36);
 
-struct nvml_utilization { uint32_t gpu, memory; };
+struct nvml_utilization {
+    uint32_t gpu, memory;
+};
 NVML_LAYOUT(struct nvml_utilization, 8);
 
-struct nvml_memory { uint64_t total, free, used; }; /* used counts what the driver reserves, too */
+struct nvml_memory {
+    uint64_t total, free, used;
+}; /* used counts what the driver reserves, too */
 NVML_LAYOUT(struct nvml_memory, 24);
 
-struct nvml_memory_v2 { uint32_t version; uint64_t total, reserved, free, used; }; /* used without the reserve */
+struct nvml_memory_v2 {
+    uint32_t version;
+    uint64_t total, reserved, free, used;
+}; /* used without the reserve */
 #define NVML_MEMORY_V2 NVML_VERSION(struct nvml_memory_v2, 2)
 NVML_LAYOUT(struct nvml_memory_v2, 40);
 NVML_OFFSET(struct nvml_memory_v2, total, 8);
 _Static_assert(NVML_MEMORY_V2 == 0x02000028, "memory v2");
 
-struct nvml_bar1 { uint64_t total, free, used; };
+struct nvml_bar1 {
+    uint64_t total, free, used;
+};
 NVML_LAYOUT(struct nvml_bar1, 24);
 
-struct nvml_process_v1 { uint32_t pid; uint64_t used_memory; };
+struct nvml_process_v1 {
+    uint32_t pid;
+    uint64_t used_memory;
+};
 NVML_LAYOUT(struct nvml_process_v1, 16);
-struct nvml_process_v2 { uint32_t pid; uint64_t used_memory; uint32_t gpu_instance, compute_instance; };
+struct nvml_process_v2 {
+    uint32_t pid;
+    uint64_t used_memory;
+    uint32_t gpu_instance, compute_instance;
+};
 NVML_LAYOUT(struct nvml_process_v2, 24);
 NVML_OFFSET(struct nvml_process_v2, gpu_instance, 16);
 /* Process detail v1, and what 535.43 to 535.86 wrote under the _v3 names. */
@@ -197,13 +84,20 @@ struct nvml_process_detail {
 NVML_LAYOUT(struct nvml_process_detail, 32);
 NVML_OFFSET(struct nvml_process_detail, used_protected_memory, 24);
 
-struct nvml_process_detail_list { uint32_t version, mode, count; struct nvml_process_detail *processes; };
+struct nvml_process_detail_list {
+    uint32_t version, mode, count;
+    struct nvml_process_detail *processes;
+};
 #define NVML_PROCESS_DETAIL_LIST_V1 NVML_VERSION(struct nvml_process_detail_list, 1)
 NVML_LAYOUT(struct nvml_process_detail_list, 24);
 NVML_OFFSET(struct nvml_process_detail_list, processes, 16);
 _Static_assert(NVML_PROCESS_DETAIL_LIST_V1 == 0x01000018, "process detail list v1");
 
-struct nvml_process_utilization { uint32_t pid; uint64_t timestamp_us; uint32_t sm, memory, encoder, decoder; };
+struct nvml_process_utilization {
+    uint32_t pid;
+    uint64_t timestamp_us;
+    uint32_t sm, memory, encoder, decoder;
+};
 NVML_LAYOUT(struct nvml_process_utilization, 32);
 NVML_OFFSET(struct nvml_process_utilization, timestamp_us, 8);
 NVML_OFFSET(struct nvml_process_utilization, sm, 16);
@@ -226,15 +120,29 @@ NVML_LAYOUT(struct nvml_processes_utilization, 24);
 NVML_OFFSET(struct nvml_processes_utilization, rows, 16);
 
 enum nvml_value_type {
-    NVML_VALUE_DOUBLE, NVML_VALUE_UINT, NVML_VALUE_ULONG, NVML_VALUE_UINT64, NVML_VALUE_INT64, NVML_VALUE_INT, NVML_VALUE_USHORT
+    NVML_VALUE_DOUBLE,
+    NVML_VALUE_UINT,
+    NVML_VALUE_ULONG,
+    NVML_VALUE_UINT64,
+    NVML_VALUE_INT64,
+    NVML_VALUE_INT,
+    NVML_VALUE_USHORT
 };
-union nvml_value { double d; int32_t i; uint32_t u; unsigned long ul; uint64_t u64; int64_t i64; uint16_t us; };
+union nvml_value {
+    double d;
+    int32_t i;
+    uint32_t u;
+    unsigned long ul;
+    uint64_t u64;
+    int64_t i64;
+    uint16_t us;
+};
 NVML_LAYOUT(union nvml_value, 8);
 
 struct nvml_field_value {
     uint32_t field, scope;
     int64_t timestamp_us, latency_us;
-    uint32_t value_type;   /* enum nvml_value_type, valid only when result is success */
+    uint32_t value_type; /* enum nvml_value_type, valid only when result is success */
     nvml_return result;
     union nvml_value value;
 };
@@ -245,42 +153,71 @@ NVML_OFFSET(struct nvml_field_value, value_type, 24);
 NVML_OFFSET(struct nvml_field_value, result, 28);
 NVML_OFFSET(struct nvml_field_value, value, 32);
 
-struct nvml_sample { uint64_t timestamp_us; union nvml_value value; };
+struct nvml_sample {
+    uint64_t timestamp_us;
+    union nvml_value value;
+};
 NVML_LAYOUT(struct nvml_sample, 16);
 
-struct nvml_event_v1 { struct nvml_device *device; uint64_t type, data; };  /* unsuffixed wait */
+struct nvml_event_v1 {
+    struct nvml_device *device;
+    uint64_t type, data;
+}; /* unsuffixed wait */
 NVML_LAYOUT(struct nvml_event_v1, 24);
-struct nvml_event { struct nvml_device *device; uint64_t type, data; uint32_t gpu_instance, compute_instance; };
+struct nvml_event {
+    struct nvml_device *device;
+    uint64_t type, data;
+    uint32_t gpu_instance, compute_instance;
+};
 NVML_LAYOUT(struct nvml_event, 32);
 NVML_OFFSET(struct nvml_event, type, 8);
 NVML_OFFSET(struct nvml_event, gpu_instance, 24);
 
-struct nvml_power_value { uint32_t version; uint8_t scope; uint32_t milliwatts; };
+struct nvml_power_value {
+    uint32_t version;
+    uint8_t scope;
+    uint32_t milliwatts;
+};
 #define NVML_POWER_VALUE_V2 NVML_VERSION(struct nvml_power_value, 2)
 NVML_LAYOUT(struct nvml_power_value, 12);
 NVML_OFFSET(struct nvml_power_value, milliwatts, 8);
 _Static_assert(NVML_POWER_VALUE_V2 == 0x0200000c, "power value v2");
 
-struct nvml_temperature { uint32_t version, sensor; int32_t celsius; };
+struct nvml_temperature {
+    uint32_t version, sensor;
+    int32_t celsius;
+};
 #define NVML_TEMPERATURE_V1 NVML_VERSION(struct nvml_temperature, 1)
 NVML_LAYOUT(struct nvml_temperature, 12);
 
-struct nvml_margin_temperature { uint32_t version; int32_t celsius; };
+struct nvml_margin_temperature {
+    uint32_t version;
+    int32_t celsius;
+};
 #define NVML_MARGIN_TEMPERATURE_V1 NVML_VERSION(struct nvml_margin_temperature, 1)
 NVML_LAYOUT(struct nvml_margin_temperature, 8);
 
-struct nvml_fan_speed { uint32_t version, fan, rpm; };
+struct nvml_fan_speed {
+    uint32_t version, fan, rpm;
+};
 #define NVML_FAN_SPEED_V1 NVML_VERSION(struct nvml_fan_speed, 1)
 NVML_LAYOUT(struct nvml_fan_speed, 12);
 
-struct nvml_clock_offset { uint32_t version, type, pstate; int32_t mhz, min_mhz, max_mhz; };
+struct nvml_clock_offset {
+    uint32_t version, type, pstate;
+    int32_t mhz, min_mhz, max_mhz;
+};
 #define NVML_CLOCK_OFFSET_V1 NVML_VERSION(struct nvml_clock_offset, 1)
 NVML_LAYOUT(struct nvml_clock_offset, 24);
 
-struct nvml_violation { uint64_t reference_us, violation_ns; };
+struct nvml_violation {
+    uint64_t reference_us, violation_ns;
+};
 NVML_LAYOUT(struct nvml_violation, 16);
 
-struct nvml_ecc_counts { uint64_t l1, l2, memory, registers; };
+struct nvml_ecc_counts {
+    uint64_t l1, l2, memory, registers;
+};
 NVML_LAYOUT(struct nvml_ecc_counts, 32);
 
 struct nvml_sram_ecc {
@@ -293,10 +230,14 @@ struct nvml_sram_ecc {
 #define NVML_SRAM_ECC_V1 NVML_VERSION(struct nvml_sram_ecc, 1)
 NVML_LAYOUT(struct nvml_sram_ecc, 104);
 
-struct nvml_remapper_histogram { uint32_t max, high, partial, low, none; };
+struct nvml_remapper_histogram {
+    uint32_t max, high, partial, low, none;
+};
 NVML_LAYOUT(struct nvml_remapper_histogram, 20);
 
-struct nvml_repair_status { uint32_t version, channel_pending, tpc_pending; };
+struct nvml_repair_status {
+    uint32_t version, channel_pending, tpc_pending;
+};
 #define NVML_REPAIR_STATUS_V1 NVML_VERSION(struct nvml_repair_status, 1)
 NVML_LAYOUT(struct nvml_repair_status, 12);
 
@@ -314,7 +255,12 @@ struct nvml_accounting {
 };
 NVML_LAYOUT(struct nvml_accounting, 56);
 
-struct nvml_fabric_v1 { uint8_t cluster[NVML_FABRIC_UUID_SIZE]; nvml_return status; uint32_t clique; uint8_t state; };
+struct nvml_fabric_v1 {
+    uint8_t cluster[NVML_FABRIC_UUID_SIZE];
+    nvml_return status;
+    uint32_t clique;
+    uint8_t state;
+};
 NVML_LAYOUT(struct nvml_fabric_v1, 28);
 struct nvml_fabric { /* version 3; version 2 ends before summary */
     uint32_t version;
@@ -331,13 +277,13 @@ NVML_LAYOUT(struct nvml_fabric, 40);
 NVML_OFFSET(struct nvml_fabric, health_mask, 32);
 NVML_OFFSET(struct nvml_fabric, summary, 36);
 
-/* GPM. Both version words are plain numbers, and the array has grown (98, 210, 333) under an unchanged version: the driver
-   goes by count, so a caller may end the struct after the metrics that it names. */
+/* GPM. Both version words are plain numbers, and the array has grown (98, 210, 333) under an unchanged version:
+   the driver goes by count, so a caller may end the struct after the metrics that it names. */
 struct nvml_gpm_metric {
     uint32_t id;
     nvml_return result;
     double value;
-    char *short_name, *long_name, *unit;
+    const char *short_name, *long_name, *unit; /* the library keeps them */
 };
 NVML_LAYOUT(struct nvml_gpm_metric, 40);
 struct nvml_gpm_metrics {
@@ -347,7 +293,9 @@ struct nvml_gpm_metrics {
 };
 NVML_LAYOUT(struct nvml_gpm_metrics, 13344);
 NVML_OFFSET(struct nvml_gpm_metrics, metrics, 24);
-struct nvml_gpm_support { uint32_t version, is_supported; };
+struct nvml_gpm_support {
+    uint32_t version, is_supported;
+};
 NVML_LAYOUT(struct nvml_gpm_support, 8);
 enum { NVML_GPM_METRICS_V1 = 1, NVML_GPM_SUPPORT_V1 = 1 };
 

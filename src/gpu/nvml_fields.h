@@ -1,5 +1,5 @@
-/* Numbers of NVML's field values (GetFieldValues) and GPM metrics. Per-link families that lie in two runs are named by their
-   first number; the later links follow at the second. */
+/* Numbers of NVML's field values (GetFieldValues) and GPM metrics. Per-link families that lie in two runs are
+   named by their first number; the later links follow at the second. */
 #ifndef GPU_NVML_FIELDS_H
 #define GPU_NVML_FIELDS_H
 
@@ -35,19 +35,19 @@ enum nvml_field {
     NVML_FI_RETIRED_SBE = 29,
     NVML_FI_RETIRED_DBE = 30,
     NVML_FI_RETIRED_PENDING = 31,
-    NVML_FI_NVLINK_CRC_FLIT_L0 = 32,      /* links 6-11 at 96 */
+    NVML_FI_NVLINK_CRC_FLIT_L0 = 32, /* links 6-11 at 96 */
     NVML_FI_NVLINK_CRC_FLIT_TOTAL = 38,
-    NVML_FI_NVLINK_CRC_DATA_L0 = 39,      /* links 6-11 at 102 */
+    NVML_FI_NVLINK_CRC_DATA_L0 = 39, /* links 6-11 at 102 */
     NVML_FI_NVLINK_CRC_DATA_TOTAL = 45,
-    NVML_FI_NVLINK_REPLAY_L0 = 46,        /* links 6-11 at 108 */
+    NVML_FI_NVLINK_REPLAY_L0 = 46, /* links 6-11 at 108 */
     NVML_FI_NVLINK_REPLAY_TOTAL = 52,
-    NVML_FI_NVLINK_RECOVERY_L0 = 53,      /* links 6-11 at 114 */
+    NVML_FI_NVLINK_RECOVERY_L0 = 53, /* links 6-11 at 114 */
     NVML_FI_NVLINK_RECOVERY_TOTAL = 59,
-    NVML_FI_NVLINK_BANDWIDTH_C0_L0 = 60,  /* links 6-11 at 120 */
+    NVML_FI_NVLINK_BANDWIDTH_C0_L0 = 60, /* links 6-11 at 120 */
     NVML_FI_NVLINK_BANDWIDTH_C0_TOTAL = 66,
-    NVML_FI_NVLINK_BANDWIDTH_C1_L0 = 67,  /* links 6-11 at 126 */
+    NVML_FI_NVLINK_BANDWIDTH_C1_L0 = 67, /* links 6-11 at 126 */
     NVML_FI_NVLINK_BANDWIDTH_C1_TOTAL = 73,
-    NVML_FI_PERF_POLICY_POWER = 74,       /* nanoseconds; also the time under the power-cap reason */
+    NVML_FI_PERF_POLICY_POWER = 74, /* nanoseconds; also the time under the power-cap reason */
     NVML_FI_PERF_POLICY_THERMAL = 75,
     NVML_FI_PERF_POLICY_SYNC_BOOST = 76,
     NVML_FI_PERF_POLICY_BOARD_LIMIT = 77,
@@ -56,8 +56,8 @@ enum nvml_field {
     NVML_FI_PERF_POLICY_APP_CLOCKS = 80,
     NVML_FI_PERF_POLICY_BASE_CLOCKS = 81,
     NVML_FI_MEMORY_TEMP = 82,
-    NVML_FI_TOTAL_ENERGY = 83,            /* millijoules */
-    NVML_FI_NVLINK_SPEED_MBPS_L0 = 84,    /* links 6-11 at 132 */
+    NVML_FI_TOTAL_ENERGY = 83,         /* millijoules */
+    NVML_FI_NVLINK_SPEED_MBPS_L0 = 84, /* links 6-11 at 132 */
     NVML_FI_NVLINK_SPEED_MBPS_COMMON = 90,
     NVML_FI_NVLINK_LINK_COUNT = 91,
     NVML_FI_RETIRED_PENDING_SBE = 92,
@@ -74,12 +74,12 @@ enum nvml_field {
     NVML_FI_REMAPPED_FAILURE = 145,
     NVML_FI_NVLINK_REMOTE_LINK_ID = 146,
     NVML_FI_NVSWITCH_LINK_COUNT = 147,
-    NVML_FI_NVLINK_ECC_DATA_L0 = 148,     /* links 0-11 in one run */
+    NVML_FI_NVLINK_ECC_DATA_L0 = 148, /* links 0-11 in one run */
     NVML_FI_NVLINK_ECC_DATA_TOTAL = 160,
-    NVML_FI_NVLINK_DL_REPLAY = 161,       /* these take the link as scope */
+    NVML_FI_NVLINK_DL_REPLAY = 161, /* these take the link as scope */
     NVML_FI_NVLINK_DL_RECOVERY = 162,
     NVML_FI_NVLINK_DL_CRC = 163,
-    NVML_FI_NVLINK_SPEED = 164,           /* MB/s */
+    NVML_FI_NVLINK_SPEED = 164, /* MB/s */
     NVML_FI_NVLINK_STATE = 165,
     NVML_FI_NVLINK_VERSION = 166,
     NVML_FI_NVLINK_POWER_STATE = 167,
@@ -100,19 +100,19 @@ enum nvml_field {
     NVML_FI_PCIE_LCRC = 182,
     NVML_FI_PCIE_LANE = 183,
     NVML_FI_RESETLESS_MIG = 184,
-    NVML_FI_POWER_AVERAGE = 185,          /* milliwatts; 185-192 need a scope */
+    NVML_FI_POWER_AVERAGE = 185, /* milliwatts; 185-192 need a scope */
     NVML_FI_POWER_INSTANT = 186,
     NVML_FI_POWER_MIN_LIMIT = 187,
     NVML_FI_POWER_MAX_LIMIT = 188,
     NVML_FI_POWER_DEFAULT_LIMIT = 189,
-    NVML_FI_POWER_CURRENT_LIMIT = 190,    /* enforced */
+    NVML_FI_POWER_CURRENT_LIMIT = 190, /* enforced */
     NVML_FI_ENERGY = 191,
     NVML_FI_POWER_REQUESTED_LIMIT = 192,
-    NVML_FI_TLIMIT_SHUTDOWN = 193,        /* signed distances to the limit */
+    NVML_FI_TLIMIT_SHUTDOWN = 193, /* signed distances to the limit */
     NVML_FI_TLIMIT_SLOWDOWN = 194,
     NVML_FI_TLIMIT_MEM_MAX = 195,
     NVML_FI_TLIMIT_GPU_MAX = 196,
-    NVML_FI_PCIE_TX_BYTES = 197,          /* wrap */
+    NVML_FI_PCIE_TX_BYTES = 197, /* wrap */
     NVML_FI_PCIE_RX_BYTES = 198,
     NVML_FI_MIG_INDEPENDENT_QUERY = 199,
     NVML_FI_NVLINK_POWER_THRESHOLD_MAX = 200,
@@ -138,7 +138,7 @@ enum nvml_field {
     NVML_FI_RECOVERY_ACTION = 230,
     NVML_FI_REASON_SW_POWER_CAP = NVML_FI_PERF_POLICY_POWER,
     NVML_FI_REASON_SYNC_BOOST = NVML_FI_PERF_POLICY_SYNC_BOOST,
-    NVML_FI_REASON_SW_THERMAL = 269,      /* nanoseconds */
+    NVML_FI_REASON_SW_THERMAL = 269, /* nanoseconds */
     NVML_FI_REASON_HW_THERMAL = 270,
     NVML_FI_REASON_HW_POWER_BRAKE = 271,
     NVML_FI_MMA_STALL_PERCENT = 297,
@@ -148,33 +148,33 @@ enum nvml_field {
 };
 
 enum nvml_gpm_id { /* percent 0-100 unless said otherwise; bandwidths in MiB/s */
-    NVML_GPM_GRAPHICS_UTIL = 1,
-    NVML_GPM_SM_UTIL = 2,
-    NVML_GPM_SM_OCCUPANCY = 3,
-    NVML_GPM_INTEGER_UTIL = 4,
-    NVML_GPM_ANY_TENSOR_UTIL = 5,
-    NVML_GPM_DFMA_TENSOR_UTIL = 6,
-    NVML_GPM_HMMA_TENSOR_UTIL = 7,
-    NVML_GPM_DMMA_TENSOR_UTIL = 8,
-    NVML_GPM_IMMA_TENSOR_UTIL = 9,
-    NVML_GPM_DRAM_BW_UTIL = 10,
-    NVML_GPM_FP64_UTIL = 11,
-    NVML_GPM_FP32_UTIL = 12,
-    NVML_GPM_FP16_UTIL = 13,
-    NVML_GPM_PCIE_TX_PER_SEC = 20,
-    NVML_GPM_PCIE_RX_PER_SEC = 21,
-    NVML_GPM_NVDEC_0_UTIL = 30,           /* eight of each */
-    NVML_GPM_NVJPG_0_UTIL = 40,
-    NVML_GPM_NVOFA_0_UTIL = 50,           /* two */
-    NVML_GPM_NVLINK_RX_PER_SEC = 60,
-    NVML_GPM_NVLINK_TX_PER_SEC = 61,
-    NVML_GPM_NVLINK_L0_RX_PER_SEC = 62,   /* rx and tx alternate up to link 17 */
-    NVML_GPM_NVLINK_L0_TX_PER_SEC = 63,
-    NVML_GPM_NVLINK_L17_TX_PER_SEC = 97,
-    NVML_GPM_C2C_TX_PER_SEC = 100,
-    NVML_GPM_C2C_DATA_RX_PER_SEC = 103,
-    NVML_GPM_NVENC_0_UTIL = 166,
-    NVML_GPM_METRIC_MAX = 333,
+                   NVML_GPM_GRAPHICS_UTIL = 1,
+                   NVML_GPM_SM_UTIL = 2,
+                   NVML_GPM_SM_OCCUPANCY = 3,
+                   NVML_GPM_INTEGER_UTIL = 4,
+                   NVML_GPM_ANY_TENSOR_UTIL = 5,
+                   NVML_GPM_DFMA_TENSOR_UTIL = 6,
+                   NVML_GPM_HMMA_TENSOR_UTIL = 7,
+                   NVML_GPM_DMMA_TENSOR_UTIL = 8,
+                   NVML_GPM_IMMA_TENSOR_UTIL = 9,
+                   NVML_GPM_DRAM_BW_UTIL = 10,
+                   NVML_GPM_FP64_UTIL = 11,
+                   NVML_GPM_FP32_UTIL = 12,
+                   NVML_GPM_FP16_UTIL = 13,
+                   NVML_GPM_PCIE_TX_PER_SEC = 20,
+                   NVML_GPM_PCIE_RX_PER_SEC = 21,
+                   NVML_GPM_NVDEC_0_UTIL = 30, /* eight of each */
+                   NVML_GPM_NVJPG_0_UTIL = 40,
+                   NVML_GPM_NVOFA_0_UTIL = 50, /* two */
+                   NVML_GPM_NVLINK_RX_PER_SEC = 60,
+                   NVML_GPM_NVLINK_TX_PER_SEC = 61,
+                   NVML_GPM_NVLINK_L0_RX_PER_SEC = 62, /* rx and tx alternate up to link 17 */
+                   NVML_GPM_NVLINK_L0_TX_PER_SEC = 63,
+                   NVML_GPM_NVLINK_L17_TX_PER_SEC = 97,
+                   NVML_GPM_C2C_TX_PER_SEC = 100,
+                   NVML_GPM_C2C_DATA_RX_PER_SEC = 103,
+                   NVML_GPM_NVENC_0_UTIL = 166,
+                   NVML_GPM_METRIC_MAX = 333,
 };
 
 #endif
