@@ -11,6 +11,13 @@ static void flatten(char *text) {
         if (*c < 0x20 || *c == 0x7f) *c = '?';
 }
 
+/* ": more" after the first n bytes, as far as there is room. */
+static void append(struct error *e, int n, const char *more) {
+    if (n < 0 || (size_t)n >= sizeof e->text) return;
+    size_t room = sizeof e->text - (size_t)n;
+    snprintf(e->text + n, room, ": %.*s", (int)room, more);
+}
+
 int fail(struct error *e, int code, const char *fmt, ...) {
     if (!e) return code;
     e->code = code;
@@ -31,7 +38,7 @@ int fail_in(struct error *e, int code, const char *fmt, ...) {
     va_start(ap, fmt);
     int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof e->text) snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", inner);
+    append(e, n, inner);
     flatten(e->text);
     return code;
 }
@@ -43,8 +50,7 @@ int fail_errno(struct error *e, int errnum, const char *fmt, ...) {
     va_start(ap, fmt);
     int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof e->text)
-        snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", strerror(errnum));
+    append(e, n, strerror(errnum));
     flatten(e->text);
     return -errnum;
 }
