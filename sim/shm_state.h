@@ -85,6 +85,7 @@ struct shm_state {
 
     uint32_t ecc_mode, ecc_pending;
     uint32_t persistence, compute_mode;
+    uint32_t app_clocks_restricted, unused2_; /* only root may set application clocks: so from the start */
     uint32_t display_active, display_mode;
     int32_t acoustic_c;
     uint32_t last_xid; /* 0: none since the driver was loaded */

@@ -60,6 +60,7 @@ enum wire_setting {
     SET_ECC_CLEAR,    /* 0 volatile, 1 aggregate */
     SET_COMPUTE_MODE, /* 0 default, 2 prohibited, 3 exclusive process */
     SET_ACOUSTIC,     /* target temperature, C */
+    SET_API_RESTRICTION, /* 0 application clocks; 0 anyone may set them, 1 root only */
     SET_COUNT
 };
 
