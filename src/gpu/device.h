@@ -25,16 +25,17 @@ struct gpu_call {
     const char *name;     /* what the vendor calls it, for doctor and the cost table */
     const int *metrics;   /* metric ids it yields, ended by -1 */
     double weight;        /* how much a person misses it when it is old; 1 is ordinary */
+    int least_ms;         /* more often than this it tells nothing new; 0: as often as is asked for */
     bool lists_processes; /* fills the process list, too */
     bool only_shared;     /* tells something only when two or more processes share the GPU */
     bool for_instances;   /* works on a MIG instance, too */
-    bool is_static;       /* does not change by itself: rarely worth reading */
 };
 
 enum gpu_support { SUPPORT_UNKNOWN, SUPPORT_YES, SUPPORT_NO, SUPPORT_FORBIDDEN };
 
 struct gpu_cost {
     enum gpu_support support;
+    uint32_t made;           /* how often it was made */
     int64_t wall_ns, cpu_ns; /* typical */
     char why[80];            /* when it is not supported */
 };
