@@ -124,6 +124,10 @@ static void twin_mend(word *twin, size_t size) {
     uint64_t sa = atomic_load_explicit(a, memory_order_relaxed), sb = atomic_load_explicit(b, memory_order_relaxed);
     if (sa == sb) return;
     word *whole = sa & 1 ? b : a, *torn = sa & 1 ? a : b;
+    if (atomic_load_explicit(whole, memory_order_relaxed) == 0) { /* he died in the very first write */
+        atomic_store_explicit(torn, 0, memory_order_release);
+        return;
+    }
     uint64_t even = ((sa > sb ? sa : sb) | 1) + 1;
     atomic_store_explicit(&torn[0], even - 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
