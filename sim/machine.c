@@ -2,8 +2,21 @@
 #include "sim/machine.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/auto.h"
+
+/* Found by letting a card of that model run each kind of task: once is enough for all of a kind. */
+static void find_references(struct machine *m, uint32_t i) {
+    for (uint32_t j = 0; j < i; j++) {
+        if (m->plant[j].model != m->plant[i].model) continue;
+        memcpy(m->reference_mhz[i], m->reference_mhz[j], sizeof m->reference_mhz[i]);
+        return;
+    }
+    for (int k = 0; k < KIND_COUNT; k++) m->reference_mhz[i][k] = plant_reference_mhz(&m->plant[i], (enum wire_kind)k);
+}
 
 int machine_add(struct machine *m, const struct model *model, bool mig_on) {
     if (m->gpu_count == SHM_GPUS_MAX) return -1;
@@ -13,7 +26,7 @@ int machine_add(struct machine *m, const struct model *model, bool mig_on) {
     plant_init(&m->plant[i], model, c, m->seed, m->air_c);
     m->board[i] = (struct board){.cooling = 1, .persistence = 1};
     if (c->abilities & CAN(ECC)) m->board[i].ecc_mode = m->board[i].ecc_pending = 1;
-    for (int k = 0; k < KIND_COUNT; k++) m->reference_mhz[i][k] = plant_reference_mhz(&m->plant[i], (enum wire_kind)k);
+    find_references(m, i);
     return (int)i;
 }
 
@@ -101,47 +114,45 @@ double machine_next_s(struct machine *m) {
     return next;
 }
 
-static int refuse(int code, char *why, size_t size, const char *fmt, uint32_t gpu, double a, double b) {
-    char text[160];
-    snprintf(text, sizeof text, fmt, gpu, a, b);
-    snprintf(why, size, "%s", text);
+PRINTF(3, 4) static int refuse(int code, char *why, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, MACHINE_WHY_MAX, fmt, ap);
+    va_end(ap);
     return code;
 }
 
-static int check_card(const struct machine *m, uint32_t i, struct wire_task *ask, char *why, size_t size) {
+static int check_card(const struct machine *m, uint32_t i, struct wire_task *ask, char *why) {
     const struct shm_card *c = &m->card[i];
-    if (m->board[i].lost) return refuse(CODE_LOST, why, size, "GPU %u is lost", i, 0, 0);
-    if (m->board[i].compute_mode == 2) return refuse(CODE_IN_USE, why, size, "GPU %u prohibits tasks", i, 0, 0);
+    if (m->board[i].lost) return refuse(CODE_LOST, why, "GPU %u is lost", i);
+    if (m->board[i].compute_mode == 2) return refuse(CODE_IN_USE, why, "GPU %u prohibits tasks", i);
     if (c->mig_count && ask->mig >= SHM_MIG_MAX) ask->mig = 0; /* as CUDA does: the first instance */
     if (c->mig_count ? ask->mig >= c->mig_count : ask->mig < SHM_MIG_MAX)
-        return refuse(CODE_NOT_FOUND, why, size, "GPU %u has no such MIG instance", i, 0, 0);
+        return refuse(CODE_NOT_FOUND, why, "GPU %u has no such MIG instance", i);
 
     uint64_t room = c->mig_count ? c->mig[ask->mig].memory_bytes : c->memory_bytes - c->reserved_bytes;
     uint64_t used = tasks_memory(&m->tasks, i, ask->mig);
     if (ask->memory_bytes > room - used)
-        return refuse(CODE_MEMORY, why, size, "out of memory on GPU %u: %.0f MiB asked, %.0f MiB free", i,
+        return refuse(CODE_MEMORY, why, "out of memory on GPU %u: %.0f MiB asked, %.0f MiB free", i,
                       (double)ask->memory_bytes / 1048576, (double)(room - used) / 1048576);
     if (m->board[i].compute_mode == 3 && tasks_memory(&m->tasks, i, UINT32_MAX))
-        return refuse(CODE_IN_USE, why, size, "GPU %u is in exclusive mode and in use", i, 0, 0);
+        return refuse(CODE_IN_USE, why, "GPU %u is in exclusive mode and in use", i);
     return 0;
 }
 
 int machine_start(struct machine *m, const struct wire_task *ask, uint32_t pid, uint32_t uid, struct task **ret,
-                  char *why, size_t why_size) {
+                  char why[MACHINE_WHY_MAX]) {
     struct wire_task want = *ask;
     want.name[sizeof want.name - 1] = '\0';
     bool sane = want.kind < KIND_COUNT && want.demand >= 0 && want.demand <= 1 && want.work_s >= 0 && want.gpus;
-    if (!sane)
-        return refuse(CODE_INVALID, why, why_size, "a demand of 0 to 1, work of 0 or more and a GPU are needed", 0, 0,
-                      0);
-    if (m->driver != SHM_DRIVER_UP) return refuse(CODE_DRIVER_DOWN, why, why_size, "the driver is not loaded", 0, 0, 0);
+    if (!sane) return refuse(CODE_INVALID, why, "a demand of 0 to 1, work of 0 or more and a GPU are needed");
+    if (m->driver != SHM_DRIVER_UP) return refuse(CODE_DRIVER_DOWN, why, "the driver is not loaded");
     for (uint32_t i = 0; i < 64; i++) {
         if (!(want.gpus >> i & 1)) continue;
-        if (i >= m->gpu_count)
-            return refuse(CODE_NOT_FOUND, why, why_size, "GPU %u: no such GPU, there are %.0f", i, m->gpu_count, 0);
-        int r = check_card(m, i, &want, why, why_size);
+        if (i >= m->gpu_count) return refuse(CODE_NOT_FOUND, why, "GPU %u: no such GPU, there are %u", i, m->gpu_count);
+        int r = check_card(m, i, &want, why);
         if (r) return r;
     }
     *ret = tasks_add(&m->tasks, &want, pid, uid, m->now_s);
-    return *ret ? 0 : refuse(CODE_MEMORY, why, why_size, "too many tasks", 0, 0, 0);
+    return *ret ? 0 : refuse(CODE_MEMORY, why, "too many tasks");
 }

@@ -23,6 +23,7 @@ struct board { /* what a card keeps beside its physics, and what is wrong with i
     uint32_t retired_sbe, retired_dbe, retired_pending;
     uint32_t recovery_action, last_xid;
     uint32_t ecc_mode, ecc_pending, persistence, compute_mode;
+    uint32_t app_clocks_open; /* application clocks may be set by anyone */
     uint32_t link_replays, pcie_replays;
 };
 
@@ -65,9 +66,11 @@ int machine_advance(struct machine *m, double dt_s);
 /* Seconds from now until something happens that should be noticed exactly: a task's end, the end of a reload. */
 double machine_next_s(struct machine *m);
 
+enum { MACHINE_WHY_MAX = 256 };
+
 /* Registers a task; the code is NVML's, with a sentence in `why` when it is not 0. */
 int machine_start(struct machine *m, const struct wire_task *ask, uint32_t pid, uint32_t uid, struct task **ret,
-                  char *why, size_t why_size);
+                  char why[MACHINE_WHY_MAX]);
 
 /* Troubles. */
 void machine_xid(struct machine *m, uint32_t gpu, uint32_t code);

@@ -107,6 +107,6 @@ const char *shm_default_dir(char *buf, size_t size) {
     if (dir && *dir)
         snprintf(buf, size, "%s", dir);
     else
-        snprintf(buf, size, "/tmp/gpusim-%u", (unsigned)getuid());
+        snprintf(buf, size, "/dev/shm/gpusim-%u", (unsigned)getuid());
     return buf;
 }

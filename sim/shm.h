@@ -63,7 +63,7 @@ struct shm_root {
     _Atomic uint32_t generation;          /* grows by one with every driver load; handles of an older one are invalid */
     _Atomic uint32_t costs_on;            /* calls take as long as on an H200 (costs.h) */
     _Atomic uint32_t bell;                /* grows with every step: a futex word for who wants to wait for news */
-    _Atomic uint64_t beat_ns;             /* CLOCK_MONOTONIC of the last step: an old one means gpusim has stopped */
+    _Atomic uint64_t beat_ns;             /* CLOCK_BOOTTIME of the last step: an old one means gpusim has stopped */
     _Atomic uint64_t sim_ns;              /* simulated time since the start; differs from real time with --speed */
 };
 
@@ -98,5 +98,5 @@ void shm_write(_Atomic uint64_t *seq, void *to, const void *from, size_t size);
 int shm_open_dir(const char *dir, const struct shm_root **ret);
 void shm_close_dir(const struct shm_root *r);
 
-/* Where the simulator lives: $GPUSIM_DIR, else "/tmp/gpusim-UID". Returns `buf`. */
+/* Where the simulator lives: $GPUSIM_DIR, else "/dev/shm/gpusim-UID" (memory: a disk can stall its writer). Returns `buf`. */
 const char *shm_default_dir(char *buf, size_t size);

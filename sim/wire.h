@@ -52,14 +52,14 @@ enum wire_setting {
     SET_MEM_LOCKED_CLOCKS_RESET,
     SET_APP_CLOCKS, /* memory, graphics MHz (NVML's order) */
     SET_APP_CLOCKS_RESET,
-    SET_FAN,          /* fan, percent: also makes the policy manual */
-    SET_FAN_DEFAULT,  /* fan: back to following the temperature */
-    SET_FAN_POLICY,   /* fan, 0 temperature / 1 manual */
-    SET_PERSISTENCE,  /* 0, 1 */
-    SET_ECC,          /* 0, 1: becomes current with the next driver load */
-    SET_ECC_CLEAR,    /* 0 volatile, 1 aggregate */
-    SET_COMPUTE_MODE, /* 0 default, 2 prohibited, 3 exclusive process */
-    SET_ACOUSTIC,     /* target temperature, C */
+    SET_FAN,             /* fan, percent: also makes the policy manual */
+    SET_FAN_DEFAULT,     /* fan: back to following the temperature */
+    SET_FAN_POLICY,      /* fan, 0 temperature / 1 manual */
+    SET_PERSISTENCE,     /* 0, 1 */
+    SET_ECC,             /* 0, 1: becomes current with the next driver load */
+    SET_ECC_CLEAR,       /* 0 volatile, 1 aggregate */
+    SET_COMPUTE_MODE,    /* 0 default, 2 prohibited, 3 exclusive process */
+    SET_ACOUSTIC,        /* target temperature, C */
     SET_API_RESTRICTION, /* 0 application clocks; 0 anyone may set them, 1 root only */
     SET_COUNT
 };

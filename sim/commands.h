@@ -1,0 +1,11 @@
+/* The words that `gpumgr sim` passes on: list, load, fault, heal and what they know. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "sim/children.h"
+#include "sim/machine.h"
+
+/* Does what `line` says and appends what to print. Returns NVML's code; when it is not 0 the text is one sentence. */
+int command_run(struct machine *m, struct children *c, bool may_set, const char *line, struct buf *ret);
