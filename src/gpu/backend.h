@@ -27,7 +27,8 @@ struct gpu_backend {
     unsigned (*calls)(void);
     const struct gpu_call *(*call)(unsigned call);
     int (*read)(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p);
-    int (*events_open)(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret, struct error *e);
+    int (*events_open)(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret,
+                       struct error *e);
     void (*events_close)(struct gpu_events *ev);
     int (*events_wait)(struct gpu_events *ev, int timeout_ms, struct gpu_xid *ret);
 };

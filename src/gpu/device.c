@@ -42,10 +42,14 @@ void gpu_close(struct gpu *g) {
 
 const struct inventory *gpu_inventory(const struct gpu *g) { return &g->inventory; }
 unsigned gpu_instances(const struct gpu *g) { return g->instance_count; }
-struct gpu *gpu_instance(const struct gpu *g, unsigned i) { return i < g->instance_count ? g->instance[i] : NULL; }
+struct gpu *gpu_instance(const struct gpu *g, unsigned i) {
+    return i < g->instance_count ? g->instance[i] : NULL;
+}
 unsigned gpu_calls(const struct gpu_driver *d) { return d->backend->calls(); }
 const struct gpu_call *gpu_call(const struct gpu_driver *d, unsigned call) { return d->backend->call(call); }
-struct gpu_cost gpu_cost(const struct gpu *g, unsigned call) { return g->cost[call]; }
+struct gpu_cost gpu_cost(const struct gpu *g, unsigned call) {
+    return g->cost[call];
+}
 
 static void remember_support(struct gpu_cost *c, int r) {
     if (r >= 0) c->support = SUPPORT_YES;

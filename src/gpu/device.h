@@ -45,7 +45,7 @@ struct gpu_cost {
 int gpu_driver_open(const char *library, struct gpu_driver **ret, struct error *e) MUST_CHECK;
 void gpu_driver_close(struct gpu_driver *d);
 
-const char *gpu_driver_version(const struct gpu_driver *d);  /* "580.159.04" */
+const char *gpu_driver_version(const struct gpu_driver *d); /* "580.159.04" */
 const char *gpu_library_path(const struct gpu_driver *d);
 int gpu_count(struct gpu_driver *d, struct error *e) MUST_CHECK;
 
@@ -78,7 +78,8 @@ struct gpu_xid {
 };
 
 struct gpu_events;
-int gpu_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret, struct error *e) MUST_CHECK;
+int gpu_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret, struct error *e)
+    MUST_CHECK;
 void gpu_events_close(struct gpu_events *ev);
 /* 1: *ret is filled; 0: nothing in that time, or something that is no XID; -ENODEV, -ENXIO as above. */
 int gpu_events_wait(struct gpu_events *ev, int timeout_ms, struct gpu_xid *ret);

@@ -121,7 +121,8 @@ static void library_name(struct nvml *nv) {
     Dl_info info;
     void *at = NULL;
     memcpy(&at, &nv->init, sizeof at);
-    if (dladdr(at, &info) && info.dli_fname) snprintf(nv->driver.library, sizeof nv->driver.library, "%s", info.dli_fname);
+    if (dladdr(at, &info) && info.dli_fname)
+        snprintf(nv->driver.library, sizeof nv->driver.library, "%s", info.dli_fname);
 }
 
 static int nvml_open(const char *library, struct gpu_driver **ret, struct error *e) {
@@ -183,7 +184,8 @@ static int nvml_gpu_open(struct gpu_driver *d, unsigned index, struct gpu **ret,
     pthread_mutex_init(&g->shares_lock, NULL);
     g->gpu.inventory.index = (int)index;
     nvml_inventory_read(g);
-    int r = g->gpu.inventory.uuid[0] ? nvml_instances_open(g, e) : fail(e, -ENODEV, "GPU %u: does not tell its UUID", index);
+    int r = g->gpu.inventory.uuid[0] ? nvml_instances_open(g, e)
+                                     : fail(e, -ENODEV, "GPU %u: does not tell its UUID", index);
     if (r < 0) {
         nvml_gpu_close(&g->gpu);
         return r;

@@ -58,8 +58,7 @@ typedef struct nvml_device *nvml_handle;
     FUNCTION(clock, "nvmlDeviceGetClockInfo", (nvml_handle, unsigned, unsigned *))                                     \
     FUNCTION(clock_max, "nvmlDeviceGetMaxClockInfo", (nvml_handle, unsigned, unsigned *))                              \
     FUNCTION(memory_clocks, "nvmlDeviceGetSupportedMemoryClocks", (nvml_handle, unsigned *, unsigned *))               \
-    FUNCTION(graphics_clocks, "nvmlDeviceGetSupportedGraphicsClocks",                                                  \
-             (nvml_handle, unsigned, unsigned *, unsigned *))                                                          \
+    FUNCTION(graphics_clocks, "nvmlDeviceGetSupportedGraphicsClocks", (nvml_handle, unsigned, unsigned *, unsigned *)) \
     FUNCTION(pstate, "nvmlDeviceGetPerformanceState", (nvml_handle, int *))                                            \
     FUNCTION(reasons, "nvmlDeviceGetCurrentClocksEventReasons", (nvml_handle, unsigned long long *))                   \
     FUNCTION(reasons_old, "nvmlDeviceGetCurrentClocksThrottleReasons", (nvml_handle, unsigned long long *))            \
@@ -72,8 +71,7 @@ typedef struct nvml_device *nvml_handle;
     FUNCTION(pcie_replays, "nvmlDeviceGetPcieReplayCounter", (nvml_handle, unsigned *))                                \
     FUNCTION(nvlink_state, "nvmlDeviceGetNvLinkState", (nvml_handle, unsigned, unsigned *))                            \
     FUNCTION(ecc_total, "nvmlDeviceGetTotalEccErrors", (nvml_handle, unsigned, unsigned, unsigned long long *))        \
-    FUNCTION(remapped, "nvmlDeviceGetRemappedRows",                                                                    \
-             (nvml_handle, unsigned *, unsigned *, unsigned *, unsigned *))                                            \
+    FUNCTION(remapped, "nvmlDeviceGetRemappedRows", (nvml_handle, unsigned *, unsigned *, unsigned *, unsigned *))     \
     FUNCTION(fields, "nvmlDeviceGetFieldValues", (nvml_handle, int, struct nvml_field_value *))                        \
     FUNCTION(compute, "nvmlDeviceGetComputeRunningProcesses_v3", (nvml_handle, unsigned *, void *))                    \
     FUNCTION(compute_v2, "nvmlDeviceGetComputeRunningProcesses_v2", (nvml_handle, unsigned *, void *))                 \
@@ -96,8 +94,7 @@ typedef struct nvml_device *nvml_handle;
     FUNCTION(event_types, "nvmlDeviceGetSupportedEventTypes", (nvml_handle, unsigned long long *))                     \
     FUNCTION(event_set, "nvmlEventSetCreate", (struct nvml_event_set **))                                              \
     FUNCTION(event_free, "nvmlEventSetFree", (struct nvml_event_set *))                                                \
-    FUNCTION(event_register, "nvmlDeviceRegisterEvents",                                                               \
-             (nvml_handle, unsigned long long, struct nvml_event_set *))                                               \
+    FUNCTION(event_register, "nvmlDeviceRegisterEvents", (nvml_handle, unsigned long long, struct nvml_event_set *))   \
     FUNCTION(event_wait, "nvmlEventSetWait_v2", (struct nvml_event_set *, struct nvml_event *, unsigned))              \
     FUNCTION(event_wait_v1, "nvmlEventSetWait", (struct nvml_event_set *, struct nvml_event *, unsigned))              \
     FUNCTION(gpm_alloc, "nvmlGpmSampleAlloc", (struct nvml_gpm_sample **))                                             \
@@ -128,12 +125,12 @@ struct nvml_gpu {
     struct gpu gpu; /* first */
     const struct nvml *nv;
     nvml_handle handle;
-    struct nvml_gpu *parent;     /* a MIG instance's GPU */
-    uint64_t fields_missing;     /* rows that this GPU does not have */
-    bool temperature_is_old;     /* GetTemperatureV failed once */
+    struct nvml_gpu *parent; /* a MIG instance's GPU */
+    uint64_t fields_missing; /* rows that this GPU does not have */
+    bool temperature_is_old; /* GetTemperatureV failed once */
     bool memory_is_old;
     unsigned fans;
-    int64_t graphics_ns;         /* what the graphics list takes */
+    int64_t graphics_ns; /* what the graphics list takes */
     unsigned graphics_skipped, mps_skipped;
     bool has_mps; /* the last MPS list was not empty */
 
@@ -177,6 +174,7 @@ int nvml_fields_read(struct nvml_gpu *g, enum nvml_field_group group, struct sam
 /* One signed field, for the inventory; false when the GPU does not have it. */
 bool nvml_field_int(const struct nvml_gpu *g, unsigned field, int64_t *ret);
 
-int nvml_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret, struct error *e);
+int nvml_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret,
+                     struct error *e);
 void nvml_events_close(struct gpu_events *ev);
 int nvml_events_wait(struct gpu_events *ev, int timeout_ms, struct gpu_xid *ret);

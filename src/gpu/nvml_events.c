@@ -21,7 +21,8 @@ void nvml_events_close(struct gpu_events *events) {
     free(ev);
 }
 
-int nvml_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret, struct error *e) {
+int nvml_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret,
+                     struct error *e) {
     const struct nvml *nv = (const struct nvml *)(void *)d;
     if (!nv->event_set || !nv->event_register || !(nv->event_wait || nv->event_wait_v1))
         return fail(e, -ENOTSUP, "this driver reports no events");
@@ -54,7 +55,8 @@ int nvml_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, 
 int nvml_events_wait(struct gpu_events *events, int timeout_ms, struct gpu_xid *ret) {
     struct nvml_events *ev = (struct nvml_events *)(void *)events;
     struct nvml_event data = {0}; /* large enough for the older, shorter form as well */
-    nvml_return code = (ev->nv->event_wait ? ev->nv->event_wait : ev->nv->event_wait_v1)(ev->set, &data, (unsigned)timeout_ms);
+    nvml_return code =
+        (ev->nv->event_wait ? ev->nv->event_wait : ev->nv->event_wait_v1)(ev->set, &data, (unsigned)timeout_ms);
     if (code == NVML_ERROR_TIMEOUT) return 0;
     int r = nvml_errno(code);
     if (r < 0) return r;

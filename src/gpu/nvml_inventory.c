@@ -30,7 +30,8 @@ static int32_t margin(const struct nvml_gpu *g, unsigned field) {
 }
 
 static const char *architecture_name(unsigned arch) {
-    static const char *const names[] = {[2] = "Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"};
+    static const char *const names[] = {[2] = "Kepler", "Maxwell", "Pascal", "Volta",    "Turing",
+                                        "Ampere",       "Ada",     "Hopper", "Blackwell"};
     return arch < ARRAY_LEN(names) && names[arch] ? names[arch] : "";
 }
 
@@ -159,7 +160,8 @@ static struct nvml_gpu *instance_open(struct nvml_gpu *parent, nvml_handle handl
 
 int nvml_instances_open(struct nvml_gpu *g, struct error *e) {
     unsigned max = 0;
-    if (g->gpu.inventory.mig_mode != 1 || NVML_CALL(g->nv->mig_max, g->handle, &max) < 0 || !g->nv->mig_by_index) return 0;
+    if (g->gpu.inventory.mig_mode != 1 || NVML_CALL(g->nv->mig_max, g->handle, &max) < 0 || !g->nv->mig_by_index)
+        return 0;
     for (unsigned i = 0; i < max && g->gpu.instance_count < MIG_MAX; i++) {
         nvml_handle handle;
         if (g->nv->mig_by_index(g->handle, i, &handle) != NVML_SUCCESS) continue; /* holes are usual */

@@ -80,10 +80,12 @@ static int read_engines(struct nvml_gpu *g, struct sample *s, struct ring_proces
     const struct {
         nvml_return (*f)(nvml_handle, unsigned *, unsigned *);
         int metric;
-    } engines[] = {{nv->encoder, METRIC_UTIL_ENCODER},
-                   {nv->decoder, METRIC_UTIL_DECODER},
-                   {nv->jpeg, METRIC_UTIL_JPEG},
-                   {nv->ofa, METRIC_UTIL_OFA}};
+    } engines[] = {
+        {nv->encoder, METRIC_UTIL_ENCODER},
+        {nv->decoder, METRIC_UTIL_DECODER},
+        {nv->jpeg,    METRIC_UTIL_JPEG   },
+        {nv->ofa,     METRIC_UTIL_OFA    }
+    };
     int result = -ENOTSUP;
     for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
         unsigned v = 0, window_us = 0;
@@ -152,15 +154,17 @@ static int read_reasons(struct nvml_gpu *g, struct sample *s, struct ring_proces
     static const struct {
         uint64_t bit;
         int metric;
-    } rows[] = {{NVML_REASON_GPU_IDLE, METRIC_REASON_IDLE},
-                {NVML_REASON_APP_CLOCKS, METRIC_REASON_APP_CLOCKS},
-                {NVML_REASON_SW_POWER_CAP, METRIC_REASON_POWER_CAP},
-                {NVML_REASON_HW_SLOWDOWN, METRIC_REASON_HW_SLOWDOWN},
-                {NVML_REASON_SYNC_BOOST, METRIC_REASON_SYNC_BOOST},
-                {NVML_REASON_SW_THERMAL, METRIC_REASON_SW_THERMAL},
-                {NVML_REASON_HW_THERMAL, METRIC_REASON_HW_THERMAL},
-                {NVML_REASON_HW_POWER_BRAKE, METRIC_REASON_POWER_BRAKE},
-                {NVML_REASON_DISPLAY_CLOCKS, METRIC_REASON_DISPLAY}};
+    } rows[] = {
+        {NVML_REASON_GPU_IDLE,       METRIC_REASON_IDLE       },
+        {NVML_REASON_APP_CLOCKS,     METRIC_REASON_APP_CLOCKS },
+        {NVML_REASON_SW_POWER_CAP,   METRIC_REASON_POWER_CAP  },
+        {NVML_REASON_HW_SLOWDOWN,    METRIC_REASON_HW_SLOWDOWN},
+        {NVML_REASON_SYNC_BOOST,     METRIC_REASON_SYNC_BOOST },
+        {NVML_REASON_SW_THERMAL,     METRIC_REASON_SW_THERMAL },
+        {NVML_REASON_HW_THERMAL,     METRIC_REASON_HW_THERMAL },
+        {NVML_REASON_HW_POWER_BRAKE, METRIC_REASON_POWER_BRAKE},
+        {NVML_REASON_DISPLAY_CLOCKS, METRIC_REASON_DISPLAY    }
+    };
     unsigned long long bits = 0;
     int r = NVML_CALL(g->nv->reasons, g->handle, &bits);
     if (r < 0) return r;
@@ -189,7 +193,8 @@ static int read_fans(struct nvml_gpu *g, struct sample *s, struct ring_processes
     }
     if (!n) return result;
     sample_put(s, METRIC_FANS, n);
-    sample_put(s, METRIC_FAN_SPEED, (highest > 100 ? 100 : highest) * 0.01); /* boards may ask for more than their nominal top */
+    sample_put(s, METRIC_FAN_SPEED,
+               (highest > 100 ? 100 : highest) * 0.01); /* boards may ask for more than their nominal top */
     if (lowest != UINT32_MAX) sample_put(s, METRIC_FAN_RPM, lowest);
     return 0;
 }
@@ -237,10 +242,12 @@ static int read_ecc(struct nvml_gpu *g, struct sample *s, struct ring_processes 
     static const struct {
         unsigned error, counter;
         int metric;
-    } rows[] = {{NVML_ECC_CORRECTED, NVML_ECC_VOLATILE, METRIC_ECC_CORRECTED},
-                {NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, METRIC_ECC_UNCORRECTED},
-                {NVML_ECC_CORRECTED, NVML_ECC_AGGREGATE, METRIC_ECC_CORRECTED_LIFE},
-                {NVML_ECC_UNCORRECTED, NVML_ECC_AGGREGATE, METRIC_ECC_UNCORRECTED_LIFE}};
+    } rows[] = {
+        {NVML_ECC_CORRECTED,   NVML_ECC_VOLATILE,  METRIC_ECC_CORRECTED       },
+        {NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE,  METRIC_ECC_UNCORRECTED     },
+        {NVML_ECC_CORRECTED,   NVML_ECC_AGGREGATE, METRIC_ECC_CORRECTED_LIFE  },
+        {NVML_ECC_UNCORRECTED, NVML_ECC_AGGREGATE, METRIC_ECC_UNCORRECTED_LIFE}
+    };
     int result = -ENOTSUP;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         unsigned long long n = 0;
@@ -276,7 +283,8 @@ static int read_recovery(struct nvml_gpu *g, struct sample *s, struct ring_proce
     return nvml_fields_read(g, FIELDS_RECOVERY, s);
 }
 
-#define YIELDS(...) (const int[]){__VA_ARGS__, -1}
+#define YIELDS(...)                                                                                                    \
+    (const int[]) { __VA_ARGS__, -1 }
 
 /* clang-format off */
 static const struct {

@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 struct energy {
-    double joules;        /* what is shown */
-    double carried;       /* since the counter was last read */
-    double counter;       /* as last read */
+    double joules;  /* what is shown */
+    double carried; /* since the counter was last read */
+    double counter; /* as last read */
     double last_w;
-    int64_t last_ns;      /* of the last power reading, 0: none yet */
+    int64_t last_ns; /* of the last power reading, 0: none yet */
     bool has_counter;
 };
 

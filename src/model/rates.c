@@ -5,7 +5,8 @@
 #define RATE_BLOCK_SHARE 20
 
 static bool is_cheap(const struct rate_call *c, int64_t base_ns) {
-    return c->least_ns <= base_ns && c->cpu_ns < RATE_CHEAP_CPU_NS && c->wall_ns < RATE_CHEAP_WALL_NS && c->wall_ns * RATE_BLOCK_SHARE < base_ns;
+    return c->least_ns <= base_ns && c->cpu_ns < RATE_CHEAP_CPU_NS && c->wall_ns < RATE_CHEAP_WALL_NS &&
+           c->wall_ns * RATE_BLOCK_SHARE < base_ns;
 }
 
 void rates_plan(struct rate_call *calls, unsigned n, int64_t base_ns, double budget) {
@@ -20,7 +21,8 @@ void rates_plan(struct rate_call *calls, unsigned n, int64_t base_ns, double bud
         struct rate_call *c = &calls[i];
         if (!c->is_wanted || c->is_fast) continue;
         double period_s = sqrt((double)c->cpu_ns * 1e-9 / c->weight) * sum / budget;
-        int64_t period_ns = period_s * 1e9 > (double)RATE_PERIOD_MAX_NS ? RATE_PERIOD_MAX_NS : (int64_t)(period_s * 1e9);
+        int64_t period_ns =
+            period_s * 1e9 > (double)RATE_PERIOD_MAX_NS ? RATE_PERIOD_MAX_NS : (int64_t)(period_s * 1e9);
         if (period_ns < c->wall_ns * RATE_BLOCK_SHARE) period_ns = c->wall_ns * RATE_BLOCK_SHARE;
         if (period_ns < c->least_ns) period_ns = c->least_ns;
         if (period_ns < base_ns) period_ns = base_ns;

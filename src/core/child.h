@@ -1,0 +1,47 @@
+/* A process that the supervisor keeps alive: started, watched by its heartbeat, ended, started again after a pause. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "core/heart.h"
+#include "model/backoff.h"
+
+enum child_state {
+    CHILD_DOWN,   /* to be started at start_ns */
+    CHILD_UP,     /* */
+    CHILD_ENDING, /* was told to end (SIGTERM at ending_ns) */
+    CHILD_KILLED, /* was sent SIGKILL */
+    CHILD_FENCED, /* survives SIGKILL: stuck in the driver. A successor has taken over; this one is waited for */
+};
+
+#define CHILD_ARGS_MAX 20
+
+struct child {
+    char name[24];
+    const char *argv[CHILD_ARGS_MAX]; /* owned by whoever filled them */
+    bool has_heart;
+    enum child_state state;
+    pid_t pid;
+    int heart_fd;
+    struct heart *heart;
+    int64_t start_ns, started_ns, ending_ns;
+    struct backoff backoff;
+    pid_t stuck; /* a fenced predecessor */
+};
+
+/* Forks and execs argv; %H in an argument stands for the heartbeat's descriptor. */
+int child_start(struct child *c, int64_t now_ns, struct error *e) MUST_CHECK;
+
+void child_end(struct child *c, int64_t now_ns);
+
+/* Its pid was reaped: says how it ended, and when to start it again. */
+void child_reaped(struct child *c, int status, int64_t now_ns, bool is_stopping);
+
+/* Time passed: starts, kills or fences as is due. silent_ns: a heart that stands still for longer is hung. */
+void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stopping);
+
+/* When child_tick has something to do, at the latest. */
+int64_t child_next_ns(const struct child *c, int64_t silent_ns);

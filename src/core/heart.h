@@ -1,0 +1,14 @@
+/* A page that supervisor and child share (a memfd handed down): the child beats, the supervisor looks. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct heart {
+    _Atomic int64_t beat_ns;  /* boot clock */
+    _Atomic int64_t ready_ns; /* when the child first did what it is for; 0: not yet */
+};
+
+int heart_make(struct heart **ret, int *ret_fd, struct error *e) MUST_CHECK;
+int heart_join(int fd, struct heart **ret, struct error *e) MUST_CHECK;

@@ -1,0 +1,378 @@
+#include "core/sampler.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "core/control.h"
+#include "core/heart.h"
+#include "core/watch.h"
+#include "core/xids.h"
+#include "model/settings.h"
+
+#define OPEN_PATIENCE_NS (1500 * NS_PER_MS) /* for all GPUs to be opened; the board is then laid out without the rest */
+#define RING_KEEPS_NS (8 * NS_PER_S)
+#define SETTINGS_MAX 65536
+
+static struct sampler {
+    struct settings settings;
+    int worker;
+    char run_dir[200], ring_path[256];
+    struct heart *heart;
+    struct board board;
+    struct watch_common common;
+    struct watch watch[GPU_MAX];
+    unsigned watch_count;
+    struct xids xids;
+    struct inventory inventory[DEVICE_MAX];
+    pthread_t driver_thread;
+    bool is_open_said;
+} self;
+
+/* ---- settings ---- */
+
+static int settings_read(struct error *e) {
+    char path[256];
+    AUTO(buf_done) struct buf text = {0};
+    snprintf(path, sizeof path, "%s/settings", self.run_dir);
+    int r = file_read(path, SETTINGS_MAX, &text, e);
+    if (r < 0) return r;
+    return settings_decode(&self.settings, text.s, e);
+}
+
+/* What can change while it runs; the rest takes a new process, which the supervisor sees to. */
+static void settings_apply(void) {
+    const struct settings *s = &self.settings;
+    self.common.base_ns = (int64_t)s->wait_ms * NS_PER_MS;
+    self.common.slow_share = s->slow_percent / 100 * 1000 / s->wait_ms;
+    self.board.answer_ns = (int64_t)s->answer_ms * NS_PER_MS;
+    self.board.lost_ns = (int64_t)s->lost_ms * NS_PER_MS;
+    log_set_level((enum log_level)s->log_level);
+    for (unsigned i = 0; i < self.watch_count; i++) watch_look(&self.watch[i]);
+}
+
+static int settings_reload(struct error *e) {
+    int r = settings_read(e);
+    if (r < 0) return r;
+    settings_apply();
+    log_line(LOG_INFO, "reload", -1, "settings read anew: every %d ms", self.settings.wait_ms);
+    return 0;
+}
+
+/* ---- laying out ---- */
+
+static bool is_listed(const char *list, int index, const char *uuid) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", index);
+    if (strcmp(list, "all") == 0) return true;
+    for (const char *p = list;; p++) {
+        size_t n = strcspn(p, ",");
+        if ((strlen(number) == n && strncmp(p, number, n) == 0) ||
+            (*uuid && strlen(uuid) == n && strncmp(p, uuid, n) == 0))
+            return true;
+        p += n;
+        if (!*p) return false;
+    }
+}
+
+/* A GPU that did not open in time: what the last ring knew of it, or just its number. */
+static unsigned absent_inventory(const struct watch *w, struct inventory *at, unsigned room) {
+    unsigned n = board_remembered(self.ring_path, (int)w->index, at, room);
+    if (n) return n;
+    memset(at, 0, sizeof *at);
+    at->index = (int)w->index;
+    at->parent = at->gi = at->ci = -1;
+    snprintf(at->name, sizeof at->name, "GPU %u", w->index);
+    return 1;
+}
+
+static unsigned opened_inventory(const struct watch *w, struct inventory *at, unsigned room) {
+    unsigned n = 0;
+    at[n++] = *gpu_inventory(w->gpu);
+    for (unsigned i = 0; i < gpu_instances(w->gpu) && n < room; i++) at[n++] = *gpu_inventory(gpu_instance(w->gpu, i));
+    return n;
+}
+
+/* Fills the inventory of all devices and tells each watch its place. */
+static unsigned devices_number(int *place, enum watch_stage *stage) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < self.watch_count; i++) {
+        struct watch *w = &self.watch[i];
+        bool is_open = stage[i] == WATCH_OPENED;
+        struct inventory *at = &self.inventory[count];
+        unsigned room = DEVICE_MAX - count;
+        place[i] = -1;
+        if (room <= MIG_MAX) break;
+        unsigned n = is_open ? opened_inventory(w, at, room) : absent_inventory(w, at, room);
+        if (!is_listed(self.settings.gpus, at->index, at->uuid)) continue;
+        for (unsigned k = 1; k < n; k++) at[k].parent = (int)count;
+        place[i] = (int)count;
+        count += n;
+    }
+    return count;
+}
+
+static void greet(unsigned place) {
+    const struct inventory *inv = &self.inventory[place];
+    log_line(LOG_INFO, "gpu_found", inv->index, "%s %s%s", inv->name, inv->uuid, inv->mig_count > 0 ? " (MIG)" : "");
+}
+
+static int lay_out(struct error *e) {
+    int place[GPU_MAX];
+    enum watch_stage stage[GPU_MAX];
+    pthread_mutex_lock(&self.common.lock);
+    for (unsigned i = 0; i < self.watch_count; i++) stage[i] = self.watch[i].stage;
+    pthread_mutex_unlock(&self.common.lock);
+    unsigned count = devices_number(place, stage);
+    int64_t slots = RING_KEEPS_NS / self.common.base_ns;
+    struct ring_spec spec = {.devices = count,
+                             .slots = (uint32_t)(slots < 64     ? 64
+                                                 : slots > 1024 ? 1024
+                                                                : slots),
+                             .inventory = self.inventory};
+    int r = board_open(&self.board, self.ring_path, &spec, e);
+    if (r < 0) return r;
+    board_driver(&self.board, DRIVER_OK, gpu_driver_version(self.common.driver));
+    for (unsigned i = 0; i < self.watch_count; i++) {
+        if (stage[i] == WATCH_OPENED) {
+            watch_go(&self.watch[i], place[i]);
+        } else if (place[i] >= 0) {
+            pthread_mutex_lock(&self.common.lock);
+            self.watch[i].device = place[i];
+            pthread_mutex_unlock(&self.common.lock);
+        }
+        if (place[i] < 0) continue;
+        greet((unsigned)place[i]);
+        if (stage[i] == WATCH_FENCED) board_fence(&self.board, (unsigned)place[i], true, self.watch[i].error.text);
+        if (stage[i] == WATCH_FAILED)
+            board_end(&self.board, (unsigned)place[i], NULL, NULL, true, self.watch[i].error.text);
+    }
+    return 0;
+}
+
+/* ---- the driver's own thread: opening it can take seconds, or for ever ---- */
+
+static bool all_opened(void) {
+    for (unsigned i = 0; i < self.watch_count; i++)
+        if (self.watch[i].stage == WATCH_OPENING) return false;
+    return true;
+}
+
+static int watches_start(struct error *e) {
+    int count = gpu_count(self.common.driver, e);
+    if (count < 0) return count;
+    for (int i = 0; i < count; i++) {
+        if (i % self.settings.workers != self.worker) continue;
+        if (!strpbrk(self.settings.gpus, "-") && !is_listed(self.settings.gpus, i, "")) continue;
+        int r = watch_start(&self.watch[self.watch_count], &self.common, (unsigned)i, e);
+        if (r < 0) return r;
+        self.watch_count++;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += OPEN_PATIENCE_NS % NS_PER_S;
+    until.tv_sec += OPEN_PATIENCE_NS / NS_PER_S + until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    pthread_mutex_lock(&self.common.lock);
+    while (!all_opened() && !self.common.again)
+        if (pthread_cond_timedwait(&self.common.moved, &self.common.lock, &until) == ETIMEDOUT) break;
+    pthread_mutex_unlock(&self.common.lock);
+    return 0;
+}
+
+/* Tries until the driver answers, saying why not when the reason changes. */
+static void driver_wait(void) {
+    struct error e, said = {0};
+    int64_t pause_ns = 100 * NS_PER_MS;
+    while (gpu_driver_open(self.settings.gpu_library, &self.common.driver, &e) < 0) {
+        if (strcmp(e.text, said.text) != 0) {
+            log_line(LOG_WARN, "driver_absent", -1, "%s; trying again", e.text);
+            pthread_mutex_lock(&self.common.lock);
+            struct error ignored;
+            if (board_open_absent(&self.board, self.ring_path, e.text, &ignored) < 0)
+                log_line(LOG_ERROR, "ring", -1, "%s", ignored.text);
+            pthread_mutex_unlock(&self.common.lock);
+            said = e;
+        }
+        clock_sleep_until(clock_boot_ns() + pause_ns);
+        if (pause_ns < 5 * NS_PER_S) pause_ns = pause_ns * 3 / 2;
+    }
+}
+
+static void *driver_main(void *arg) {
+    struct error e;
+    driver_wait();
+    log_line(LOG_INFO, "driver", -1, "driver %s, %s", gpu_driver_version(self.common.driver),
+             gpu_library_path(self.common.driver));
+    if (watches_start(&e) < 0 || lay_out(&e) < 0) {
+        watch_again(&self.common, e.text);
+        return NULL;
+    }
+    if (self.board.count == 0) log_line(LOG_WARN, "no_gpus", -1, "the driver answers, but there is no GPU to watch");
+    self.xids.common = &self.common;
+    self.xids.watches = self.watch;
+    self.xids.count = self.watch_count;
+    snprintf(self.xids.kmsg, sizeof self.xids.kmsg, "%s", self.settings.kmsg);
+    xids_start(&self.xids);
+    self.heart->ready_ns = clock_boot_ns();
+    return NULL;
+}
+
+/* ---- control ---- */
+
+static void on_ping(void *ctx, const struct control_request *q, struct control_reply *a) { a->value = getpid(); }
+
+static void on_look(void *ctx, const struct control_request *q, struct control_reply *a) {
+    for (unsigned i = 0; i < self.watch_count; i++) watch_look(&self.watch[i]);
+    a->value = self.watch_count;
+}
+
+static void on_reload(void *ctx, const struct control_request *q, struct control_reply *a) {
+    struct error e;
+    a->result = settings_reload(&e);
+    if (a->result < 0) snprintf(a->text, sizeof a->text, "%.103s", e.text);
+}
+
+static const struct control_verb_row verbs[CONTROL_VERBS] = {
+    [CONTROL_PING] = {"ping",   on_ping  },
+    [CONTROL_LOOK] = {"look",   on_look  },
+    [CONTROL_RELOAD] = {"reload", on_reload},
+};
+
+/* ---- the main thread ---- */
+
+static void slow_judge(int64_t now_ns) {
+    for (unsigned i = 0; i < self.watch_count; i++) {
+        struct watch *w = &self.watch[i];
+        int64_t began_ns = w->slow_began_ns;
+        int call = w->slow_call;
+        bool is_stuck = began_ns && call >= 0 && now_ns - began_ns > self.board.lost_ns;
+        if (is_stuck && !w->slow_is_reported)
+            board_event(&self.board, EVENT_WARNING, w->device, "call_stuck",
+                        "%s has not come back for %lld s; its metrics are absent",
+                        gpu_call(self.common.driver, (unsigned)call)->name,
+                        (long long)((now_ns - began_ns) / NS_PER_S));
+        w->slow_is_reported = is_stuck;
+    }
+}
+
+static void tick(void) {
+    int64_t now_ns = clock_boot_ns();
+    self.heart->beat_ns = now_ns;
+    if (self.heart->ready_ns) {
+        board_judge(&self.board, now_ns);
+        slow_judge(now_ns);
+        return;
+    }
+    pthread_mutex_lock(&self.common.lock);
+    if (self.board.ring.h) ring_beat(&self.board.ring, now_ns); /* an absent driver is not an absent sampler */
+    pthread_mutex_unlock(&self.common.lock);
+}
+
+/* Ends the process, whatever threads are stuck in the driver. */
+static void leave(int code, const char *why) {
+    log_line(LOG_INFO, "stop", -1, "%s", why);
+    _exit(code);
+}
+
+static void on_signal(int fd) {
+    struct signalfd_siginfo si;
+    struct error e;
+    if (read(fd, &si, sizeof si) != sizeof si) return;
+    if (si.ssi_signo != SIGHUP) leave(0, "stopping");
+    if (settings_reload(&e) < 0) log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay", e.text);
+}
+
+static void main_loop(int signals, int control, pid_t parent) {
+    struct pollfd fds[] = {
+        {.fd = signals, .events = POLLIN},
+        {.fd = control, .events = POLLIN}
+    };
+    int64_t next_ns = 0;
+    for (;;) {
+        int64_t now_ns = clock_boot_ns();
+        if (now_ns >= next_ns) {
+            tick();
+            next_ns = (now_ns / NS_PER_S + 1) * NS_PER_S + 500 * NS_PER_MS; /* between two rounds, not among them */
+            if (next_ns - now_ns > NS_PER_S) next_ns -= NS_PER_S;
+        }
+        if (self.common.again) leave(SAMPLER_AGAIN, self.common.again_why);
+        if (getppid() != parent) leave(0, "the supervisor is gone");
+        int wait_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
+        if (!self.heart->ready_ns && wait_ms > 50) wait_ms = 50;
+        if (poll(fds, ARRAY_LEN(fds), wait_ms) <= 0) continue;
+        if (fds[0].revents) on_signal(signals);
+        if (fds[1].revents) control_serve(control, verbs, NULL);
+    }
+}
+
+static int start(char **argv, int *signals, int *control, struct error *e) {
+    char path[256];
+    sigset_t set;
+    self.worker = atoi(argv[1]);
+    snprintf(self.run_dir, sizeof self.run_dir, "%s", argv[2]);
+    snprintf(self.common.run_dir, sizeof self.common.run_dir, "%s", argv[2]);
+    snprintf(self.ring_path, sizeof self.ring_path, "%s/ring.%d", self.run_dir, self.worker);
+    int r = heart_join(atoi(argv[3]), &self.heart, e);
+    if (r < 0) return r;
+    self.heart->beat_ns = clock_boot_ns();
+    r = settings_read(e);
+    if (r < 0) return r;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL); /* before any thread: they inherit it */
+    *signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (*signals < 0) return fail_errno(e, errno, "signalfd");
+    snprintf(path, sizeof path, "%s/sampler.%d.sock", self.run_dir, self.worker);
+    return control_listen(path, control, e);
+}
+
+int sampler_main(int argc, char **argv) {
+    struct error e;
+    int signals = -1, control = -1;
+    pid_t parent = getppid();
+    log_open("sampler", LOG_INFO);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    mallopt(M_ARENA_MAX, 1); /* one heap for twenty threads that hardly allocate */
+    if (argc != 4) {
+        log_line(LOG_ERROR, "usage", -1, "sample WORKER RUN_DIR HEART_FD: started by the supervisor");
+        return 2;
+    }
+    pthread_mutex_init(&self.common.lock, NULL);
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC); /* a clock that is set must not stretch a wait */
+    pthread_cond_init(&self.common.moved, &steady);
+    self.common.board = &self.board;
+    if (start(argv, &signals, &control, &e) < 0) {
+        log_line(LOG_ERROR, "start", -1, "%s", e.text);
+        return 1;
+    }
+    settings_apply();
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 256 * 1024);
+    int errnum = pthread_create(&self.driver_thread, &attr, driver_main, NULL);
+    pthread_attr_destroy(&attr);
+    if (errnum) {
+        log_line(LOG_ERROR, "start", -1, "thread: %s", strerror(errnum));
+        return 1;
+    }
+    pthread_setname_np(self.driver_thread, "driver");
+    main_loop(signals, control, parent);
+    return 0;
+}

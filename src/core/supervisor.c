@@ -1,0 +1,308 @@
+#include "core/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/instance.h"
+#include "base/log.h"
+#include "core/child.h"
+#include "core/notify.h"
+#include "core/reload.h"
+#include "model/settings.h"
+
+#define SILENT_NS (10 * NS_PER_S) /* a heart that stands still for so long is hung */
+#define STOP_NS (7 * NS_PER_S)    /* everything is down by then, or given up */
+#define CHILDREN_MAX 20
+#define SETTINGS_MAX 65536
+
+static struct supervisor {
+    struct settings settings;
+    struct instance instance;
+    char self_dir[200], core[256], library[256], sim_dir[256], kmsg[256];
+    char **reload_argv; /* what prints the settings anew */
+    struct child child[CHILDREN_MAX];
+    char worker_name[CHILDREN_MAX][12];
+    unsigned count;
+    int lock_fd;
+    bool is_ready, is_stopping;
+    int64_t stopping_ns, watchdog_ns, watchdog_next_ns;
+} self;
+
+/* ---- settings ---- */
+
+static int settings_from_fd(int fd, struct error *e) {
+    char path[64];
+    AUTO(buf_done) struct buf text = {0};
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int r = file_read(path, SETTINGS_MAX, &text, e);
+    if (r < 0) return fail_in(e, r, "settings");
+    close(fd);
+    return settings_decode(&self.settings, text.s, e);
+}
+
+/* Simulated GPUs are reached as real ones are: by a library, a kernel log, and nothing else. */
+static void settings_simulate(struct settings *s) {
+    if (!s->sim) return;
+    snprintf(s->gpu_library, sizeof s->gpu_library, "%s", self.library);
+    if (strcmp(s->kmsg, "/dev/kmsg") == 0) snprintf(s->kmsg, sizeof s->kmsg, "%s", self.kmsg);
+}
+
+static int settings_write(struct error *e) {
+    char path[256];
+    AUTO(buf_done) struct buf text = {0};
+    struct settings s = self.settings;
+    settings_simulate(&s);
+    settings_encode(&s, &text);
+    snprintf(path, sizeof path, "%s/settings", self.instance.run);
+    return file_write(path, 0644, text.s, text.len, false, e);
+}
+
+/* ---- children ---- */
+
+static struct child *child_add(const char *name, bool has_heart, const char *const *argv) {
+    struct child *c = &self.child[self.count++];
+    memset(c, 0, sizeof *c);
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->has_heart = has_heart;
+    c->heart_fd = -1;
+    for (int i = 0; argv[i] && i < CHILD_ARGS_MAX - 1; i++) c->argv[i] = argv[i];
+    return c;
+}
+
+static void add_sim(void) {
+    static char program[256], gpus[16], model[256];
+    snprintf(program, sizeof program, "%s/sim/gpusim", self.self_dir);
+    snprintf(gpus, sizeof gpus, "%d", self.settings.sim);
+    snprintf(model, sizeof model, "%s", self.settings.sim_model);
+    const char *argv[] = {program,   "--dir", self.sim_dir, "--gpus", gpus,
+                          "--model", model,   "--day",      "--tied", self.settings.sim_costs ? "--costs" : NULL,
+                          NULL};
+    child_add("gpusim", false, argv);
+    setenv("GPUSIM_DIR", self.sim_dir, 1);
+}
+
+static void add_samplers(void) {
+    for (int i = 0; i < self.settings.workers; i++) {
+        char name[24];
+        snprintf(self.worker_name[i], sizeof self.worker_name[i], "%d", i);
+        snprintf(name, sizeof name, self.settings.workers > 1 ? "sampler %d" : "sampler", i);
+        const char *argv[] = {self.core, "sample", self.worker_name[i], self.instance.run, "%H", NULL};
+        child_add(name, true, argv);
+    }
+}
+
+/* Rings of an earlier run with more workers would look like GPUs that nobody reads. */
+static void rings_trim(void) {
+    char path[256];
+    for (int i = self.settings.workers; i < 16; i++) {
+        instance_path(&self.instance, path, sizeof path, "ring.%d", i);
+        unlink(path);
+        instance_path(&self.instance, path, sizeof path, "sampler.%d.sock", i);
+        unlink(path);
+    }
+}
+
+static struct child *child_of(pid_t pid) {
+    for (unsigned i = 0; i < self.count; i++)
+        if (self.child[i].pid == pid) return &self.child[i];
+    return NULL;
+}
+
+static void reap(void) {
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct child *c = child_of(pid);
+        if (c) {
+            child_reaped(c, status, clock_boot_ns(), self.is_stopping);
+            continue;
+        }
+        for (unsigned i = 0; i < self.count; i++) {
+            if (self.child[i].stuck != pid) continue;
+            self.child[i].stuck = 0;
+            log_line(LOG_INFO, "fence_open", -1, "the stuck %s (pid %d) is gone", self.child[i].name, (int)pid);
+        }
+    }
+}
+
+/* ---- what a signal asks for ---- */
+
+static void stop(void) {
+    if (self.is_stopping) return;
+    self.is_stopping = true;
+    self.stopping_ns = clock_boot_ns();
+    notify_send("STOPPING=1");
+    log_line(LOG_INFO, "stopping", -1, "stopping");
+    for (unsigned i = 0; i < self.count; i++) child_end(&self.child[i], self.stopping_ns);
+}
+
+/* The keys that need new processes; the others are taken over by the running ones. */
+static bool is_structural(const struct settings *a, const struct settings *b) {
+    return strcmp(a->gpus, b->gpus) != 0 || strcmp(a->gpu_library, b->gpu_library) != 0 ||
+           strcmp(a->kmsg, b->kmsg) != 0;
+}
+
+static bool is_fixed(const struct settings *a, const struct settings *b) {
+    return a->workers == b->workers && a->sim == b->sim && a->sim_costs == b->sim_costs &&
+           strcmp(a->dir, b->dir) == 0 && strcmp(a->sim_model, b->sim_model) == 0;
+}
+
+static void reload(void) {
+    struct error e;
+    struct settings fresh;
+    notify_send("RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(clock_boot_ns() / NS_PER_US));
+    int r = reload_settings(self.reload_argv, &fresh, &e);
+    if (r >= 0 && !is_fixed(&fresh, &self.settings))
+        r = fail(&e, -EINVAL, "dir, sim and sampler.workers need a restart");
+    if (r >= 0) {
+        struct settings before = self.settings;
+        self.settings = fresh;
+        r = settings_write(&e);
+        if (r < 0) self.settings = before;
+        for (unsigned i = 0; r >= 0 && i < self.count; i++) {
+            struct child *c = &self.child[i];
+            if (c->state != CHILD_UP || !c->has_heart) continue;
+            if (is_structural(&before, &fresh))
+                child_end(c, clock_boot_ns());
+            else
+                kill(c->pid, SIGHUP);
+        }
+    }
+    if (r < 0)
+        log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay in force", e.text);
+    else
+        log_set_level((enum log_level)fresh.log_level);
+    notify_send("READY=1");
+}
+
+static void on_signal(int fd) {
+    struct signalfd_siginfo si;
+    while (read(fd, &si, sizeof si) == sizeof si) {
+        if (si.ssi_signo == SIGCHLD) reap();
+        if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) stop();
+        if (si.ssi_signo == SIGHUP && !self.is_stopping) reload();
+    }
+}
+
+/* ---- the loop ---- */
+
+static bool all_down(void) {
+    for (unsigned i = 0; i < self.count; i++)
+        if (self.child[i].pid) return false;
+    return true;
+}
+
+static void ready_look(void) {
+    if (self.is_ready) return;
+    for (unsigned i = 0; i < self.count; i++) {
+        const struct child *c = &self.child[i];
+        /* a machine without a driver is watched as well: say so after a while */
+        if (c->has_heart && (!c->heart || (!c->heart->ready_ns && clock_boot_ns() - c->started_ns < 2 * NS_PER_S)))
+            return;
+    }
+    self.is_ready = true;
+    notify_send("READY=1\nSTATUS=watching");
+    log_line(LOG_INFO, "ready", -1, "watching; `gpumgr status --watch` shows it, Ctrl-C or SIGTERM ends it");
+}
+
+static int64_t wake_ns(int64_t now_ns) {
+    int64_t next_ns = now_ns + 5 * NS_PER_S;
+    for (unsigned i = 0; i < self.count; i++) {
+        int64_t n = child_next_ns(&self.child[i], SILENT_NS);
+        if (n < next_ns) next_ns = n;
+    }
+    if (self.watchdog_ns && self.watchdog_next_ns < next_ns) next_ns = self.watchdog_next_ns;
+    if (!self.is_ready && next_ns > now_ns + 100 * NS_PER_MS) next_ns = now_ns + 100 * NS_PER_MS;
+    return next_ns;
+}
+
+static void loop(int signals) {
+    for (;;) {
+        int64_t now_ns = clock_boot_ns();
+        for (unsigned i = 0; i < self.count; i++) child_tick(&self.child[i], now_ns, SILENT_NS, self.is_stopping);
+        if (self.is_stopping && (all_down() || now_ns - self.stopping_ns > STOP_NS)) return;
+        if (self.watchdog_ns && now_ns >= self.watchdog_next_ns) {
+            notify_send("WATCHDOG=1");
+            self.watchdog_next_ns = now_ns + self.watchdog_ns;
+        }
+        ready_look();
+        struct pollfd fd = {.fd = signals, .events = POLLIN};
+        int64_t wait_ns = wake_ns(now_ns) - clock_boot_ns();
+        if (poll(&fd, 1, wait_ns < 0 ? 0 : (int)(wait_ns / NS_PER_MS) + 1) > 0) on_signal(signals);
+    }
+}
+
+/* ---- start ---- */
+
+static int paths_set(struct error *e) {
+    int r = dir_of_self(self.self_dir, sizeof self.self_dir, e);
+    if (r < 0) return r;
+    snprintf(self.core, sizeof self.core, "%s/gpumgr-core", self.self_dir);
+    snprintf(self.library, sizeof self.library, "%s/sim/libnvidia-ml.so.1", self.self_dir);
+    instance_path(&self.instance, self.sim_dir, sizeof self.sim_dir, "sim");
+    instance_path(&self.instance, self.kmsg, sizeof self.kmsg, "sim/kmsg");
+    return 0;
+}
+
+static int start(int argc, char **argv, int *signals, struct error *e) {
+    sigset_t set;
+    int r = settings_from_fd(atoi(argv[2]), e);
+    if (r < 0) return r;
+    log_set_level((enum log_level)self.settings.log_level);
+    r = instance_open(self.settings.dir, &self.instance, e);
+    if (r < 0) return r;
+    r = instance_lock(&self.instance, &self.lock_fd, e);
+    if (r < 0) return r;
+    r = paths_set(e);
+    if (r < 0) return r;
+    r = settings_write(e);
+    if (r < 0) return r;
+    self.reload_argv = argv + 3;
+    rings_trim();
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    *signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (*signals < 0) return fail_errno(e, errno, "signalfd");
+    if (!self.instance.run_is_tmpfs)
+        log_line(LOG_WARN, "run_dir", -1, "%s is not on tmpfs: a slow disk can delay samples", self.instance.run);
+    return 0;
+}
+
+int supervisor_main(int argc, char **argv) {
+    struct error e;
+    int signals = -1;
+    log_open("supervisor", LOG_INFO);
+    if (argc < 4) {
+        log_line(LOG_ERROR, "usage", -1,
+                 "supervise ROLE SETTINGS_FD PROGRAM [FLAGS...]: started by gpumgr up and gpumgr node");
+        return 2;
+    }
+    if (start(argc, argv, &signals, &e) < 0) {
+        log_line(LOG_ERROR, "start", -1, "%s", e.text);
+        return error_exit_code(e.code);
+    }
+    if (self.settings.sim) add_sim();
+    add_samplers();
+    self.watchdog_ns = notify_watchdog_ns();
+    log_line(LOG_INFO, "start", -1, "gpumgr %s in %s", argv[1], self.instance.dir);
+    loop(signals);
+    log_line(LOG_INFO, "stopped", -1, "stopped");
+    return 0;
+}

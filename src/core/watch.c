@@ -1,0 +1,356 @@
+#include "core/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "model/rates.h"
+
+#define STACK_BYTES (256 * 1024)
+#define REPLAN_NS (60 * NS_PER_S)
+#define RETRY_NS (2 * NS_PER_S)
+#define MISSES_PATIENT 3 /* a call that fails so often in a row is asked less often */
+#define MISS_PAUSE_NS (10 * NS_PER_S)
+#define SLOW_GRAIN_NS NS_PER_S /* slow calls are made on whole seconds, to wake up once for several */
+
+void watch_again(struct watch_common *c, const char *why) {
+    pthread_mutex_lock(&c->lock);
+    if (!c->again) snprintf(c->again_why, sizeof c->again_why, "%s", why);
+    c->again = 1;
+    pthread_cond_broadcast(&c->moved);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void stage_set(struct watch *w, enum watch_stage stage) {
+    pthread_mutex_lock(&w->common->lock);
+    w->stage = stage;
+    pthread_cond_broadcast(&w->common->moved);
+    pthread_mutex_unlock(&w->common->lock);
+}
+
+/* Sleeps until at_ns, or until someone rings. Returns whether someone did. */
+static bool doze(struct watch *w, int64_t at_ns, uint32_t *seen) {
+    for (;;) {
+        uint32_t now = atomic_load(&w->bell);
+        if (now != *seen) {
+            *seen = now;
+            return true;
+        }
+        int64_t left_ns = at_ns - clock_boot_ns();
+        if (left_ns <= 0) return false;
+        shm_wait(&w->bell, now, left_ns);
+    }
+}
+
+/* ---- the devices of a watch: the GPU and its MIG instances ---- */
+
+static unsigned parts(const struct watch *w) { return 1 + gpu_instances(w->gpu); }
+
+static struct gpu *part(const struct watch *w, unsigned i) { return i == 0 ? w->gpu : gpu_instance(w->gpu, i - 1); }
+
+/* ---- calls ---- */
+
+struct misses {
+    uint8_t in_row[GPU_CALLS_MAX];
+    int64_t not_before_ns[GPU_CALLS_MAX];
+};
+
+struct round {
+    int came; /* metrics */
+    int lost, stale, failed;
+    bool has_processes;
+    int last_error_call;
+};
+
+static void call_make(struct watch *w, struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p,
+                      struct misses *m, struct round *r, int64_t now_ns) {
+    if (m->not_before_ns[call] > now_ns) return;
+    if (atomic_fetch_or(&w->busy_calls, BIT(call)) & BIT(call)) return; /* the other thread is at it */
+    int n = gpu_read(g, call, s, p);
+    atomic_fetch_and(&w->busy_calls, ~BIT(call));
+    if (n >= 0) {
+        m->in_row[call] = 0;
+        r->came += n;
+        r->has_processes |= gpu_call(w->common->driver, call)->lists_processes;
+        return;
+    }
+    if (n == -ENOTSUP && gpu_cost(g, call).support != SUPPORT_YES) return; /* never worked here */
+    r->failed++;
+    r->last_error_call = (int)call;
+    if (n == -ENODEV) r->lost++;
+    if (n == -EINVAL) r->stale++;
+    if (n == -ENXIO) watch_again(w->common, "the driver went away");
+    if (m->in_row[call] < UINT8_MAX) m->in_row[call]++;
+    if (m->in_row[call] >= MISSES_PATIENT && n != -ENODEV) m->not_before_ns[call] = now_ns + MISS_PAUSE_NS;
+}
+
+/* ---- the fast thread ---- */
+
+/* What a first round makes: the calls that a person misses most. What they cost is known afterwards. */
+static uint64_t essential_calls(const struct gpu_driver *d) {
+    uint64_t calls = 0;
+    for (unsigned c = 0; c < gpu_calls(d); c++) {
+        const struct gpu_call *k = gpu_call(d, c);
+        if (k->weight >= 1 && k->least_ms == 0) calls |= BIT(c);
+    }
+    return calls;
+}
+
+static void self_metrics(struct watch *w, struct sample *s, int64_t due_ns) {
+    int64_t cpu_ns = clock_thread_cpu_ns();
+    atomic_store(&w->fast_cpu_ns, cpu_ns);
+    sample_put(s, METRIC_SELF_CYCLE, (double)((clock_boot_ns() - s->boot_ns) / NS_PER_US) * 1e-6);
+    sample_put(s, METRIC_SELF_LATE, (double)((s->boot_ns - due_ns) / NS_PER_US) * 1e-6);
+    sample_put(s, METRIC_SELF_CPU, (double)((cpu_ns + atomic_load(&w->slow_cpu_ns)) / NS_PER_US) * 1e-6);
+}
+
+static const char *trouble_words(const struct watch *w, const struct round *r, char *ret, size_t room) {
+    if (r->lost)
+        snprintf(ret, room, "the driver says that it is lost");
+    else
+        snprintf(ret, room, "%s fails", gpu_call(w->common->driver, (unsigned)r->last_error_call)->name);
+    return ret;
+}
+
+static void round_fast(struct watch *w, unsigned i, struct misses *m, struct ring_processes *p, int64_t due_ns) {
+    struct gpu *g = part(w, i);
+    unsigned device = (unsigned)w->device + i;
+    struct sample s;
+    struct round r = {0};
+    memset(&s, 0, offsetof(struct sample, value));
+    s.boot_ns = clock_boot_ns();
+    s.real_ns = clock_real_ns();
+    board_begin(w->common->board, device, s.boot_ns);
+    uint64_t calls = atomic_load(&w->fast_calls);
+    for (unsigned c = 0; calls; c++, calls >>= 1) {
+        if (!(calls & 1) || (i && !gpu_call(w->common->driver, c)->for_instances)) continue;
+        atomic_store_explicit(&w->fast_call, (int)c, memory_order_relaxed);
+        call_make(w, g, c, &s, p, m, &r, s.boot_ns);
+        if (r.lost) break; /* the rest would say the same, each at its price */
+    }
+    atomic_store_explicit(&w->fast_call, -1, memory_order_relaxed);
+    if (w->common->again) return;
+    if (r.came == 0 || r.lost) {
+        char words[104];
+        bool any = r.failed > 0;
+        board_end(w->common->board, device, NULL, NULL, r.lost > 0,
+                  any ? trouble_words(w, &r, words, sizeof words) : NULL);
+        if (r.stale && r.stale == r.failed) watch_again(w->common, "the driver no longer knows a GPU");
+        return;
+    }
+    if (i == 0) self_metrics(w, &s, due_ns);
+    if (r.has_processes && i == 0) atomic_store(&w->is_shared, p->total > 1);
+    board_end(w->common->board, device, &s, r.has_processes ? p : NULL, false, NULL);
+}
+
+static int64_t next_tick(int64_t now_ns, int64_t base_ns) { return (now_ns / base_ns + 1) * base_ns; }
+
+static void fast_rounds(struct watch *w) {
+    struct misses m[1 + MIG_MAX];
+    struct ring_processes p;
+    uint32_t seen = atomic_load(&w->bell);
+    memset(m, 0, sizeof m);
+    int64_t due_ns = clock_boot_ns();
+    while (!w->common->again) {
+        for (unsigned i = 0; i < parts(w); i++) round_fast(w, i, &m[i], &p, due_ns);
+        int64_t base_ns = w->common->base_ns;
+        int64_t next_ns = next_tick(clock_boot_ns(), base_ns);
+        /* someone changed the rate or asked to look: the tick is then */
+        due_ns = doze(w, next_ns, &seen) ? clock_boot_ns() : next_ns;
+    }
+}
+
+/* ---- the slow thread ---- */
+
+struct slow_plan {
+    int64_t period_ns[GPU_CALLS_MAX], due_ns[GPU_CALLS_MAX];
+    int64_t made_ns;
+};
+
+static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
+    const struct gpu_driver *d = w->common->driver;
+    struct rate_call calls[GPU_CALLS_MAX] = {0};
+    unsigned n = gpu_calls(d);
+    int64_t base_ns = w->common->base_ns;
+    uint64_t fast = 0;
+    for (unsigned c = 0; c < n; c++) {
+        const struct gpu_call *k = gpu_call(d, c);
+        calls[c].weight = k->weight;
+        calls[c].least_ns = (int64_t)k->least_ms * NS_PER_MS;
+        for (unsigned i = 0; i < parts(w); i++) {
+            struct gpu_cost cost = gpu_cost(part(w, i), c);
+            if (cost.support == SUPPORT_NO || cost.support == SUPPORT_FORBIDDEN) continue;
+            if (i && !k->for_instances) continue;
+            calls[c].is_wanted = !k->only_shared || w->is_shared;
+            calls[c].cpu_ns += cost.cpu_ns;
+            calls[c].wall_ns += cost.wall_ns;
+        }
+    }
+    rates_plan(calls, n, base_ns, w->common->slow_share);
+    for (unsigned c = 0; c < n; c++) {
+        if (calls[c].is_fast) fast |= BIT(c);
+        plan->period_ns[c] = calls[c].is_fast ? 0 : calls[c].period_ns;
+        int64_t last_due = plan->due_ns[c] - plan->period_ns[c];
+        if (plan->due_ns[c] > now_ns + plan->period_ns[c] || last_due < 0)
+            plan->due_ns[c] = now_ns + plan->period_ns[c];
+        int64_t keep_ns = 3 * (calls[c].is_fast ? base_ns : calls[c].period_ns) + 2 * NS_PER_S;
+        for (unsigned i = 0; i < parts(w); i++)
+            board_keep(w->common->board, (unsigned)w->device + i, gpu_call(d, c)->metrics, keep_ns);
+    }
+    atomic_store(&w->fast_calls, fast);
+    plan->made_ns = now_ns;
+}
+
+static void slow_one(struct watch *w, unsigned call, struct misses *m) {
+    for (unsigned i = 0; i < parts(w); i++) {
+        if (i && !gpu_call(w->common->driver, call)->for_instances) continue;
+        if (!board_is_there(w->common->board, (unsigned)w->device + i)) continue;
+        struct sample s;
+        struct ring_processes p;
+        struct round r = {0};
+        memset(&s, 0, offsetof(struct sample, value));
+        s.boot_ns = clock_boot_ns();
+        s.real_ns = clock_real_ns();
+        atomic_store(&w->slow_call, (int)call);
+        atomic_store(&w->slow_began_ns, s.boot_ns);
+        call_make(w, part(w, i), call, &s, &p, &m[i], &r, s.boot_ns);
+        atomic_store(&w->slow_began_ns, 0);
+        atomic_store(&w->slow_call, -1);
+        if (w->common->again) return;
+        if (r.has_processes && i == 0) atomic_store(&w->is_shared, p.total > 1);
+        if (r.came > 0 || r.failed > 0) board_add(w->common->board, (unsigned)w->device + i, &s);
+    }
+    atomic_store(&w->slow_cpu_ns, clock_thread_cpu_ns());
+}
+
+static void slow_first(struct watch *w, struct misses *m) {
+    const struct gpu_driver *d = w->common->driver;
+    uint64_t fast = atomic_load(&w->fast_calls);
+    for (unsigned c = 0; c < gpu_calls(d) && !w->common->again; c++)
+        if (!(fast & BIT(c))) slow_one(w, c, m);
+    for (unsigned c = 0; c < gpu_calls(d); c++) {
+        const int *ids = gpu_call(d, c)->metrics;
+        if (ids[0] == METRIC_ENERGY && gpu_cost(w->gpu, c).support == SUPPORT_NO)
+            board_energy_is_ours(w->common->board, (unsigned)w->device);
+    }
+}
+
+static void *slow_main(void *arg) {
+    struct watch *w = arg;
+    struct misses m[1 + MIG_MAX];
+    struct slow_plan plan;
+    memset(m, 0, sizeof m);
+    memset(&plan, 0, sizeof plan);
+    uint32_t seen = atomic_load(&w->bell), looks = atomic_load(&w->looks);
+    slow_first(w, m);
+    plan_make(w, &plan, clock_boot_ns());
+    bool was_shared = w->is_shared;
+    while (!w->common->again) {
+        const unsigned n = gpu_calls(w->common->driver);
+        int64_t next_ns = plan.made_ns + REPLAN_NS;
+        for (unsigned c = 0; c < n; c++)
+            if (plan.period_ns[c] && plan.due_ns[c] < next_ns) next_ns = plan.due_ns[c];
+        bool was_rung = doze(w, (next_ns + SLOW_GRAIN_NS - 1) / SLOW_GRAIN_NS * SLOW_GRAIN_NS, &seen);
+        bool is_look = looks != atomic_load(&w->looks);
+        looks = atomic_load(&w->looks);
+        int64_t now_ns = clock_boot_ns();
+        for (unsigned c = 0; c < n && !w->common->again; c++) {
+            if (!plan.period_ns[c] || (!is_look && plan.due_ns[c] > now_ns)) continue;
+            slow_one(w, c, m);
+            plan.due_ns[c] = now_ns + plan.period_ns[c];
+        }
+        if (was_rung || was_shared != w->is_shared || now_ns >= plan.made_ns + REPLAN_NS) plan_make(w, &plan, now_ns);
+        was_shared = w->is_shared;
+    }
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+/* A stuck process of ours keeps this lock until it is really gone: the GPU is left alone until then. */
+static bool fence_take(struct watch *w) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/gpu.%u.lock", w->common->run_dir, w->index);
+    if (w->lock_fd < 0) w->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (w->lock_fd < 0) return true; /* no lock can be made here: better to watch than not */
+    return flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static bool open_until_done(struct watch *w) {
+    while (!fence_take(w)) {
+        fail(&w->error, -EBUSY, "an earlier process of ours is stuck with it");
+        if (w->stage != WATCH_FENCED) stage_set(w, WATCH_FENCED);
+        clock_sleep_until(clock_boot_ns() + RETRY_NS / 2);
+        if (w->common->again) return false;
+    }
+    bool was_late = w->stage != WATCH_OPENING;
+    while (gpu_open(w->common->driver, w->index, &w->gpu, &w->error) < 0) {
+        if (w->error.code == -ENXIO) watch_again(w->common, w->error.text);
+        if (w->common->again) return false;
+        if (w->stage != WATCH_FAILED) stage_set(w, WATCH_FAILED);
+        was_late = true;
+        clock_sleep_until(clock_boot_ns() + RETRY_NS);
+    }
+    pthread_mutex_lock(&w->common->lock);
+    was_late |= w->device >= 0 || w->stage == WATCH_RUNNING; /* the board was laid out without it */
+    pthread_mutex_unlock(&w->common->lock);
+    if (was_late) watch_again(w->common, "a GPU answers that did not");
+    return !was_late;
+}
+
+static void *fast_main(void *arg) {
+    struct watch *w = arg;
+    struct watch_common *c = w->common;
+    if (!open_until_done(w)) return NULL;
+    stage_set(w, WATCH_OPENED);
+    pthread_mutex_lock(&c->lock);
+    while (w->stage != WATCH_RUNNING && !c->again) pthread_cond_wait(&c->moved, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    if (c->again || w->device < 0) return NULL;
+
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    atomic_store(&w->fast_calls, essential_calls(c->driver));
+    if (pthread_create(&w->slow, &attr, slow_main, w) == 0) pthread_setname_np(w->slow, "gpu-slow");
+    pthread_attr_destroy(&attr);
+    fast_rounds(w);
+    return NULL;
+}
+
+int watch_start(struct watch *w, struct watch_common *common, unsigned index, struct error *e) {
+    memset(w, 0, sizeof *w);
+    w->common = common;
+    w->index = index;
+    w->device = w->lock_fd = -1;
+    w->fast_call = w->slow_call = -1;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int errnum = pthread_create(&w->fast, &attr, fast_main, w);
+    pthread_attr_destroy(&attr);
+    if (errnum) return fail_errno(e, errnum, "GPU %u: thread", index);
+    char name[16];
+    snprintf(name, sizeof name, "gpu-%u", index);
+    pthread_setname_np(w->fast, name);
+    return 0;
+}
+
+void watch_go(struct watch *w, int device) {
+    pthread_mutex_lock(&w->common->lock);
+    w->device = device;
+    w->stage = WATCH_RUNNING;
+    pthread_cond_broadcast(&w->common->moved);
+    pthread_mutex_unlock(&w->common->lock);
+}
+
+void watch_look(struct watch *w) {
+    atomic_fetch_add(&w->looks, 1);
+    atomic_fetch_add(&w->bell, 1);
+    shm_wake(&w->bell);
+}

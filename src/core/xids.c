@@ -1,0 +1,114 @@
+#include "core/xids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#define EVENT_WAIT_MS 5000
+#define STACK_BYTES (128 * 1024)
+
+static void *events_main(void *arg) {
+    struct xids *x = arg;
+    struct gpu *gpus[GPU_MAX];
+    unsigned n = 0;
+    struct gpu_events *events = NULL;
+    struct error e;
+    for (unsigned i = 0; i < x->count && n < GPU_MAX; i++)
+        if (x->watches[i].gpu && x->watches[i].device >= 0) gpus[n++] = x->watches[i].gpu;
+    if (n == 0) return NULL;
+    if (gpu_events_open(x->common->driver, gpus, n, &events, &e) < 0) {
+        log_line(LOG_INFO, "no_events", -1, "XIDs come from the kernel log only: %s", e.text);
+        return NULL;
+    }
+    while (!x->common->again) {
+        struct gpu_xid xid;
+        int r = gpu_events_wait(events, EVENT_WAIT_MS, &xid);
+        if (r == -ENXIO) watch_again(x->common, "the driver went away");
+        if (r < 0) clock_sleep_until(clock_boot_ns() + NS_PER_S); /* one lost GPU can make every wait fail at once */
+        for (unsigned i = 0; r > 0 && i < x->count; i++)
+            if (x->watches[i].index == xid.index && x->watches[i].device >= 0)
+                board_xid(x->common->board, (unsigned)x->watches[i].device, xid.code, XID_FROM_DRIVER, 0, "");
+    }
+    return NULL;
+}
+
+static void log_record(struct xids *x, const char *line, size_t len) {
+    struct xid_line xid;
+    if (!xid_parse(line, len, &xid)) return;
+    for (unsigned i = 0; i < x->count; i++) {
+        const struct watch *w = &x->watches[i];
+        if (w->device < 0) continue;
+        const struct inventory *inv = ring_inventory(&x->common->board->ring, (unsigned)w->device);
+        if (!xid_is_at(xid.pci, inv->pci)) continue;
+        board_xid(x->common->board, (unsigned)w->device, xid.code, XID_FROM_LOG, xid.pid, xid.process);
+    }
+}
+
+/* /dev/kmsg gives a record a read and blocks; a plain file (a test's, a syslog's) is followed by inotify. */
+static void kmsg_device(struct xids *x, int fd) {
+    char record[8192];
+    for (;;) {
+        ssize_t n = read(fd, record, sizeof record);
+        if (n > 0) log_record(x, record, (size_t)n);
+        if (n < 0 && errno != EPIPE && errno != EINTR && errno != EINVAL) return; /* EPIPE: records were overwritten */
+    }
+}
+
+static void kmsg_file(struct xids *x, int fd) {
+    char text[8192], event[sizeof(struct inotify_event) + NAME_MAX + 1];
+    size_t have = 0;
+    AUTO(fd_done) int watch = inotify_init1(IN_CLOEXEC);
+    if (watch < 0 || inotify_add_watch(watch, x->kmsg, IN_MODIFY) < 0) return;
+    for (;;) {
+        ssize_t n = read(fd, text + have, sizeof text - have);
+        if (n <= 0) {
+            if (read(watch, event, sizeof event) < 0 && errno != EINTR) return;
+            continue;
+        }
+        have += (size_t)n;
+        char *line = text, *end;
+        while ((end = memchr(line, '\n', have - (size_t)(line - text)))) {
+            log_record(x, line, (size_t)(end - line));
+            line = end + 1;
+        }
+        have -= (size_t)(line - text);
+        memmove(text, line, have);
+        if (have == sizeof text) have = 0; /* a line of 8 KiB is no XID */
+    }
+}
+
+static void *kmsg_main(void *arg) {
+    struct xids *x = arg;
+    struct stat st;
+    AUTO(fd_done) int fd = open(x->kmsg, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        log_line(LOG_INFO, "no_kernel_log", -1, "XIDs come from the driver only: %s: %s", x->kmsg, strerror(errno));
+        return NULL;
+    }
+    lseek(fd, 0, SEEK_END); /* what was before is told already, or nobody's any more */
+    if (S_ISREG(st.st_mode))
+        kmsg_file(x, fd);
+    else
+        kmsg_device(x, fd);
+    return NULL;
+}
+
+void xids_start(struct xids *x) {
+    pthread_t thread;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attr, events_main, x) == 0) pthread_setname_np(thread, "xid-events");
+    if (x->kmsg[0] && pthread_create(&thread, &attr, kmsg_main, x) == 0) pthread_setname_np(thread, "xid-log");
+    pthread_attr_destroy(&attr);
+}

@@ -1,0 +1,15 @@
+/* XIDs reach the board by two ways: the driver's events, and the kernel log, which has those that the driver keeps to
+ * itself (79, 119, 120) and names the process. One thread each, both blocked nearly always. */
+#pragma once
+
+#include "core/watch.h"
+
+struct xids {
+    struct watch_common *common;
+    struct watch *watches;
+    unsigned count;
+    char kmsg[256];
+};
+
+/* x must stay as long as the process. A log that cannot be read is said once and done without. */
+void xids_start(struct xids *x);
