@@ -13,19 +13,20 @@
 static const struct {
     const char *name, *arg, *help;
 } rows[] = {
-    {"dir",        "DIR",    "where it lives: $GPUSIM_DIR, else /dev/shm/gpusim-UID"                 },
-    {"gpus",       "N",      "that many GPUs of the first model of --model (1)"                      },
-    {"model",      "LIST",   "models, as in h200:8 or h200,a100:2,rtx4090 (h200)"                    },
-    {"mig",        NULL,     "cut cards that can into MIG instances"                                 },
-    {"seed",       "N",      "identities, noise and the day follow from it (1)"                      },
-    {"costs",      NULL,     "NVML calls take as long as on an H200"                                 },
-    {"day",        NULL,     "play a lively day: tasks come and go, one card is hot, one throws XIDs"},
-    {"speed",      "FACTOR", "simulated seconds in a second (1)"                                     },
-    {"ambient",    "C",      "temperature of the air that comes in (27)"                             },
-    {"shared-air", "K/W",    "each card warms the others' air by so much a watt (0)"                 },
-    {"tied",       NULL,     "end when the process that started this one ends"                       },
-    {"models",     NULL,     "list the models"                                                       },
-    {"help",       NULL,     "this"                                                                  },
+    {"dir",        "DIR",     "where it lives: $GPUSIM_DIR, else /dev/shm/gpusim-UID"                     },
+    {"gpus",       "N",       "that many GPUs of the first model of --model (1)"                          },
+    {"model",      "LIST",    "models, as in h200:8 or h200,a100:2,rtx4090 (h200)"                        },
+    {"mig",        NULL,      "cut cards that can into MIG instances"                                     },
+    {"seed",       "N",       "identities, noise and the day follow from it (1)"                          },
+    {"costs",      NULL,      "NVML calls take as long as on an H200"                                     },
+    {"day",        NULL,      "play a lively day: tasks come and go, one card is hot, one throws XIDs"    },
+    {"speed",      "FACTOR",  "simulated seconds in a second (1)"                                         },
+    {"ambient",    "C",       "temperature of the air that comes in (27)"                                 },
+    {"shared-air", "K/W",     "each card warms the others' air by so much a watt (0)"                     },
+    {"tied",       NULL,      "end when the process that started this one ends"                           },
+    {"tell",       "COMMAND", "pass a command on to the simulator that runs there; --tell help lists them"},
+    {"models",     NULL,      "list the models"                                                           },
+    {"help",       NULL,      "this"                                                                      },
 };
 
 static void print_help(void) {
