@@ -67,7 +67,7 @@ static bool find_dir(char *buf, size_t size) {
 
 static bool has_stopped(const struct shm_root *root) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_BOOTTIME, &t);
     uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     uint64_t beat = atomic_load_explicit(&root->beat_ns, memory_order_relaxed);
     return now > beat && now - beat > BEAT_LIMIT_S * UINT64_C(1000000000);
