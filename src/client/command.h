@@ -1,0 +1,20 @@
+/* A command of `gpumgr`: one const struct, in one small file of its own; main.c lists them. Exit codes are the same
+ * everywhere: 0 done, 1 failed, 2 the input was wrong and nothing was done. */
+#pragma once
+
+#include "base/error.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_INPUT = 2 };
+
+struct command {
+    const char *name, *summary;
+    const char *help; /* the usage line, what it does, its flags, and an example */
+    int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the command's name; an exit code */
+};
+
+extern const struct command command_up, command_node, command_status, command_config, command_doctor, command_sim;
+
+/* Prints "gpumgr NAME: sentence" as one line on standard error and returns `exit_code`. */
+int command_fail(const struct command *c, const struct error *e, int exit_code);
+
+int command_help(const struct command *c);

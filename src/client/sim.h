@@ -1,0 +1,46 @@
+/* What the parts of `gpumgr sim` share: which simulator is meant, and asking it something. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "client/command.h"
+#include "client/flags.h"
+
+struct sim_place {
+    char dir[4096];
+    bool of_instance; /* a running gpumgr's own: it ends with that */
+};
+
+/* One word after `gpumgr sim`. argv[0] is that word; the rest is its own. */
+struct sim_verb {
+    const char *name, *args, *summary, *help; /* help: may be NULL; then name, args and summary say it all */
+    int (*run)(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+};
+
+int sim_start(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+int sim_stop(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+int sim_list(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+int sim_fault(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+int sim_heal(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+int sim_load(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+int sim_exec(const struct command *self, const struct sim_verb *verb, int argc, char **argv);
+
+int sim_help(const struct sim_verb *verb);
+
+/* --sim-dir (NULL: not given), else GPUSIM_DIR, else that of the instance at `dir` ("": the default one), else the
+ * simulator's own default. */
+void sim_find(const char *sim_dir, const char *dir, struct sim_place *ret);
+
+/* The same, and it must be running. */
+int sim_find_running(const char *sim_dir, const char *dir, struct sim_place *ret, struct error *e) MUST_CHECK;
+
+bool sim_is_running(const char *dir);
+
+/* Sends one line ("fault 0 xid 79") and appends what it says. */
+int sim_ask(const char *dir, const char *line, struct buf *ret, struct error *e) MUST_CHECK;
+
+/* A list of models as the setting sim_model has it: refuses a model that does not exist and names those that do. */
+int sim_check_models(const char *list, struct error *e) MUST_CHECK;

@@ -1,0 +1,79 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/instance.h"
+#include "client/sim.h"
+#include "sim/client.h"
+#include "sim/models.h"
+
+bool sim_is_running(const char *dir) {
+    int fd = client_open(dir);
+    if (fd < 0) return false;
+    client_close(fd);
+    return true;
+}
+
+void sim_find(const char *sim_dir, const char *dir, struct sim_place *ret) {
+    const char *set = getenv("GPUSIM_DIR");
+    struct instance i;
+    struct error e;
+    *ret = (struct sim_place){0};
+    if (sim_dir || (set && *set)) {
+        snprintf(ret->dir, sizeof ret->dir, "%s", sim_dir ? sim_dir : set);
+        return;
+    }
+    if (instance_find(dir, &i, &e) == 0) {
+        instance_path(&i, ret->dir, sizeof ret->dir, "sim");
+        ret->of_instance = sim_is_running(ret->dir);
+        if (ret->of_instance) return;
+    }
+    shm_default_dir(ret->dir, sizeof ret->dir);
+}
+
+int sim_find_running(const char *sim_dir, const char *dir, struct sim_place *ret, struct error *e) {
+    sim_find(sim_dir, dir, ret);
+    if (sim_is_running(ret->dir)) return 0;
+    return fail(e, -ESRCH, "no simulator runs in %.100s; `gpumgr sim start` or `gpumgr up --sim 8` starts one",
+                ret->dir);
+}
+
+int sim_ask(const char *dir, const char *line, struct buf *ret, struct error *e) {
+    struct wire_request q = {.verb = VERB_COMMAND};
+    static struct wire_reply reply;
+    if (strlen(line) >= sizeof q.command) return fail(e, -EINVAL, "more words than the simulator takes");
+    memcpy(q.command, line, strlen(line) + 1);
+    int r = client_once(dir, &q, &reply);
+    if (r < 0) return fail_errno(e, -r, "the simulator in %.100s", dir);
+    if (reply.code) {
+        reply.text[strcspn(reply.text, "\n")] = 0;
+        return fail(e, -EINVAL, "%s", reply.text);
+    }
+    buf_puts(ret, reply.text);
+    return 0;
+}
+
+static int unknown_model(const char *key, struct error *e) {
+    char known[160] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < model_count && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", models[i].key);
+    return fail(e, -EINVAL, "sim_model: \"%.40s\" is not one of %s", key, known);
+}
+
+int sim_check_models(const char *list, struct error *e) {
+    char text[256];
+    snprintf(text, sizeof text, "%s", list);
+    char *rest = text;
+    for (char *item; (item = strsep(&rest, ","));) {
+        char *colon = strchr(item, ':'), *end;
+        if (colon) *colon = 0;
+        if (!model_by_key(item)) return unknown_model(item, e);
+        long count = colon ? strtol(colon + 1, &end, 10) : 1;
+        if (colon && (end == colon + 1 || *end || count < 1 || count > SHM_GPUS_MAX))
+            return fail(e, -EINVAL, "sim_model: %s:%.20s: the count is not a whole number from 1 to %d", item,
+                        colon + 1, SHM_GPUS_MAX);
+    }
+    return 0;
+}

@@ -1,0 +1,203 @@
+/* `gpumgr status`: what the GPUs do now. Reads the ring of a running gpumgr, which costs the driver nothing; without
+ * one it asks the driver itself and says so. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "client/command.h"
+#include "client/control_ask.h"
+#include "client/output.h"
+#include "client/settings_load.h"
+#include "client/source.h"
+#include "client/status_json.h"
+#include "client/status_table.h"
+
+/* No eye needs more frames than this; the bell may ring a hundred times a second. */
+#define FRAME_NS (NS_PER_S / 2)
+#define FRESH_NS NS_PER_S
+
+struct wish {
+    bool watch, json, no_daemon, fresh;
+    double every_s; /* 0: when there is news */
+    double hot_c;
+};
+
+static volatile sig_atomic_t is_over;
+
+static void on_end(int signal_number) { is_over = 1; }
+static void on_resize(int signal_number) {} /* only to cut a wait short */
+
+static void catch_signals(void) {
+    struct sigaction end = {.sa_handler = on_end}, resize = {.sa_handler = on_resize};
+    sigaction(SIGINT, &end, NULL);
+    sigaction(SIGTERM, &end, NULL);
+    sigaction(SIGHUP, &end, NULL);
+    sigaction(SIGWINCH, &resize, NULL);
+}
+
+/* ---- asking for news ---- */
+
+static bool all_are_newer(const struct rings *r, int64_t than_boot_ns) {
+    for (unsigned i = 0; i < RINGS_MAX; i++) {
+        for (uint32_t d = 0; r->of[i].is_open && d < ring_devices(&r->of[i].ring); d++) {
+            struct ring_state state;
+            struct sample s;
+            const struct ring *ring = &r->of[i].ring;
+            if (!ring_state(ring, d, &state) || state.state != DEVICE_OK) continue;
+            if (!ring_sample(ring, d, ring_head(ring, d), &s) || s.boot_ns < than_boot_ns) return false;
+        }
+    }
+    return true;
+}
+
+static void look_now(const struct source *s) {
+    int64_t asked_ns = clock_boot_ns(), left;
+    for (unsigned i = 0; i < RINGS_MAX; i++) {
+        struct control_reply reply;
+        struct error e;
+        if (s->rings.of[i].is_open && control_ask(&s->instance, i, CONTROL_LOOK, &reply, &e) < 0) {
+            char line[300];
+            snprintf(line, sizeof line, "gpumgr status: --fresh: %s", e.text);
+            output_note(line);
+            return;
+        }
+    }
+    while ((left = asked_ns + FRESH_NS - clock_boot_ns()) > 0) {
+        struct rings_bells bells = rings_listen(&s->rings);
+        if (all_are_newer(&s->rings, asked_ns)) return;
+        rings_wait(&s->rings, &bells, left < FRAME_NS ? left : FRAME_NS);
+    }
+}
+
+/* ---- showing ---- */
+
+/* Each line clears what it does not cover and the last clears the rest, so that nothing flickers. */
+static void print_frame(const struct buf *frame, int height, struct buf *out) {
+    buf_puts(out, "\033[H");
+    int lines = 0;
+    for (const char *line = frame->s; line && *line && lines < height - 1; lines++) {
+        size_t n = strcspn(line, "\n");
+        buf_add(out, line, n);
+        buf_puts(out, "\033[K\n");
+        line += n + (line[n] == '\n');
+    }
+    buf_puts(out, "\033[J");
+}
+
+static void print_view(const struct view *v, const struct wish *w, struct buf *out) {
+    if (w->json) {
+        status_json(v, out);
+        return;
+    }
+    struct status_look look = {.screen = screen_look(), .hot_c = w->hot_c};
+    AUTO(buf_done) struct buf frame = {0};
+    status_table(v, &look, &frame);
+    if (w->watch && v->source == VIEW_DAEMON && v->count == 0 && v->driver.state != DRIVER_ABSENT)
+        buf_puts(&frame, "Nothing is being written; waiting for gpumgr.\n");
+    if (w->watch && look.screen.is_terminal)
+        print_frame(&frame, look.screen.height, out);
+    else
+        buf_add(out, frame.s, frame.len);
+}
+
+static void sleep_until(int64_t at_ns) {
+    int64_t left = at_ns - clock_boot_ns();
+    struct timespec t = {.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
+    if (left > 0) nanosleep(&t, NULL); /* a signal may cut it short: that is its purpose */
+}
+
+static void wait_for_news(struct source *s, const struct wish *w, const struct rings_bells *bells, int64_t shown_ns) {
+    int64_t every_ns = (int64_t)(w->every_s * 1e9);
+    if (every_ns > 0 || s->is_direct) {
+        sleep_until(shown_ns + (every_ns > 0 ? every_ns : NS_PER_S));
+        return;
+    }
+    sleep_until(shown_ns + FRAME_NS);
+    if (!is_over) rings_wait(&s->rings, bells, NS_PER_S);
+}
+
+static int watch(const struct command *self, struct source *s, const struct wish *w) {
+    AUTO(view_done) struct view view = {0};
+    AUTO(buf_done) struct buf out = {0};
+    catch_signals();
+    if (!w->json && screen_look().is_terminal) buf_puts(&out, "\033[2J");
+    while (!is_over) {
+        struct error e;
+        int64_t now_ns = clock_boot_ns();
+        struct rings_bells bells = rings_listen(&s->rings);
+        int r = source_view(s, &view, &e);
+        if (r < 0) return command_fail(self, &e, EXIT_FAILED);
+        print_view(&view, w, &out);
+        int code = output_exit(&out);
+        if (code != EXIT_DONE) return code;
+        wait_for_news(s, w, &bells, now_ns);
+    }
+    return EXIT_DONE;
+}
+
+static int show_once(const struct command *self, struct source *s, const struct wish *w) {
+    AUTO(view_done) struct view view = {0};
+    AUTO(buf_done) struct buf out = {0};
+    struct error e;
+    int r = source_view(s, &view, &e);
+    if (r < 0) return command_fail(self, &e, EXIT_FAILED);
+    print_view(&view, w, &out);
+    return output_exit(&out);
+}
+
+static int show(const struct command *self, const struct loaded *l, const struct wish *w) {
+    AUTO(source_close) struct source s;
+    struct error e;
+    int r = source_open(&s, &l->values, w->no_daemon ? SOURCE_DRIVER : SOURCE_ANY, &e);
+    if (r < 0) return command_fail(self, &e, EXIT_FAILED);
+    if (s.is_direct && !w->no_daemon) output_note("gpumgr status: no gpumgr runs here; reading the driver itself.");
+    if (w->fresh && !s.is_direct) look_now(&s);
+    return w->watch ? watch(self, &s, w) : show_once(self, &s, w);
+}
+
+static int run(const struct command *self, int argc, char **argv) {
+    struct wish w = {0};
+    const struct flag own[] = {
+        {.name = "watch",   .kind = FLAG_MAYBE,   .into = &w.every_s, .min = 0.1, .max = 3600, .given = &w.watch},
+        {.name = "json",      .kind = FLAG_YES,         .into = &w.json                          },
+        {.name = "no-daemon",.kind = FLAG_YES,.into = &w.no_daemon},
+        {.name = "fresh",      .kind = FLAG_YES,              .into = &w.fresh                                               },
+    };
+    struct flags flags;
+    struct loaded loaded;
+    struct error e;
+    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
+    if (r == 0 && flags.wants_help) return command_help(self);
+    if (r == 0) r = flags_no_words(&flags, &e);
+    if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
+    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    if (*loaded.warning) output_note(loaded.warning);
+    w.hot_c = loaded.values.hot_c;
+    return show(self, &loaded, &w);
+}
+
+const struct command command_status = {
+    .name = "status",
+    .summary = "Show what every GPU does now",
+    .run = run,
+    .help = "usage: gpumgr status [--watch [SECONDS]] [--json] [--fresh] [--no-daemon] [--dir DIR]\n"
+            "                     [--gpu-library PATH]\n"
+            "\n"
+            "A line per GPU: state, temperature, power and its limit, utilisation, memory, SM clock in MHz, why it\n"
+            "is slowed if it is (power, heat, brake, clocks; with ! by the hardware itself), processes and their\n"
+            "users. MIG instances stand under their GPU, recent errors at the bottom. Reads what a running gpumgr\n"
+            "publishes, which costs the driver nothing; where none runs it asks the driver itself.\n"
+            "\n"
+            "  --watch [SECONDS]   refresh in place: when there is news, or every SECONDS; Ctrl-C ends it\n"
+            "  --json              one object (with --watch one a line); a metric that is not known is left out\n"
+            "  --fresh             have every sensor read now, the slow ones too, before showing\n"
+            "  --no-daemon         ask the driver itself even where a gpumgr runs\n"
+            "  --dir DIR           the instance to look at\n"
+            "  --gpu-library PATH  the driver's library to open when no gpumgr runs\n"
+            "\n"
+            "example: gpumgr status --watch\n",
+};

@@ -1,0 +1,3 @@
+#include "client/version.h"
+
+const char *gpumgr_version(void) { return GPUMGR_VERSION; }
