@@ -29,25 +29,26 @@ static int read_margin(struct nvml_gpu *g, struct sample *s, struct ring_process
     return r;
 }
 
-/* One unsigned figure with a scale: most of NVML. */
-static int put_one(int r, struct sample *s, int metric, unsigned v, double scale) {
-    if (r == 0) sample_put(s, metric, v * scale);
+/* One unsigned figure with a scale: most of NVML. By pointer: the call that fills it is an argument, too, and arguments
+ * are evaluated in any order. */
+static int put_one(int r, struct sample *s, int metric, const unsigned *v, double scale) {
+    if (r == 0) sample_put(s, metric, *v * scale);
     return r;
 }
 
 static int read_power(struct nvml_gpu *g, struct sample *s, struct ring_processes *p) {
     unsigned v = 0;
-    return put_one(NVML_CALL(g->nv->power, g->handle, &v), s, METRIC_POWER, v, MW);
+    return put_one(NVML_CALL(g->nv->power, g->handle, &v), s, METRIC_POWER, &v, MW);
 }
 
 static int read_enforced(struct nvml_gpu *g, struct sample *s, struct ring_processes *p) {
     unsigned v = 0;
-    return put_one(NVML_CALL(g->nv->limit_enforced, g->handle, &v), s, METRIC_POWER_LIMIT_ENFORCED, v, MW);
+    return put_one(NVML_CALL(g->nv->limit_enforced, g->handle, &v), s, METRIC_POWER_LIMIT_ENFORCED, &v, MW);
 }
 
 static int read_limit(struct nvml_gpu *g, struct sample *s, struct ring_processes *p) {
     unsigned v = 0;
-    return put_one(NVML_CALL(g->nv->limit, g->handle, &v), s, METRIC_POWER_LIMIT, v, MW);
+    return put_one(NVML_CALL(g->nv->limit, g->handle, &v), s, METRIC_POWER_LIMIT, &v, MW);
 }
 
 /* The card's own range does not change: no call is made. */
@@ -201,8 +202,8 @@ static int read_fans(struct nvml_gpu *g, struct sample *s, struct ring_processes
 
 static int read_pcie_link(struct nvml_gpu *g, struct sample *s, struct ring_processes *p) {
     unsigned v = 0;
-    int a = put_one(NVML_CALL(g->nv->pcie_gen, g->handle, &v), s, METRIC_PCIE_GEN, v, 1);
-    int b = put_one(NVML_CALL(g->nv->pcie_width, g->handle, &v), s, METRIC_PCIE_WIDTH, v, 1);
+    int a = put_one(NVML_CALL(g->nv->pcie_gen, g->handle, &v), s, METRIC_PCIE_GEN, &v, 1);
+    int b = put_one(NVML_CALL(g->nv->pcie_width, g->handle, &v), s, METRIC_PCIE_WIDTH, &v, 1);
     return a == 0 ? 0 : b;
 }
 
@@ -211,14 +212,14 @@ static int read_pcie_throughput(struct nvml_gpu *g, struct sample *s, struct rin
     struct nvml_gpm_support gpm = {.version = NVML_GPM_SUPPORT_V1};
     if (NVML_CALL(g->nv->gpm_support, g->handle, &gpm) == 0 && gpm.is_supported) return -ENOTSUP;
     unsigned v = 0;
-    int r = put_one(NVML_CALL(g->nv->pcie_throughput, g->handle, NVML_PCIE_TX_BYTES, &v), s, METRIC_PCIE_TX, v, 1e3);
+    int r = put_one(NVML_CALL(g->nv->pcie_throughput, g->handle, NVML_PCIE_TX_BYTES, &v), s, METRIC_PCIE_TX, &v, 1e3);
     if (r < 0) return r;
-    return put_one(NVML_CALL(g->nv->pcie_throughput, g->handle, NVML_PCIE_RX_BYTES, &v), s, METRIC_PCIE_RX, v, 1e3);
+    return put_one(NVML_CALL(g->nv->pcie_throughput, g->handle, NVML_PCIE_RX_BYTES, &v), s, METRIC_PCIE_RX, &v, 1e3);
 }
 
 static int read_pcie_replays(struct nvml_gpu *g, struct sample *s, struct ring_processes *p) {
     unsigned v = 0;
-    return put_one(NVML_CALL(g->nv->pcie_replays, g->handle, &v), s, METRIC_PCIE_REPLAYS, v, 1);
+    return put_one(NVML_CALL(g->nv->pcie_replays, g->handle, &v), s, METRIC_PCIE_REPLAYS, &v, 1);
 }
 
 static int read_nvlink_state(struct nvml_gpu *g, struct sample *s, struct ring_processes *p) {
