@@ -107,6 +107,7 @@ static void fresh_driver(struct machine *m, uint32_t gpu) {
     b->remap_pending = b->retired_pending = 0;
     b->last_xid = b->recovery_action = 0;
     b->compute_mode = 0;
+    b->app_clocks_open = 0;
     b->persistence = 1;
 }
 
