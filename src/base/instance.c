@@ -67,7 +67,7 @@ static int run_dir_elsewhere(struct instance *i, const char *base, struct error 
 static int run_dir_inside(struct instance *i, struct error *e) {
     struct stat st;
     if ((size_t)snprintf(i->run, sizeof i->run, "%s/run", i->dir) >= sizeof i->run)
-        return fail(e, -ENAMETOOLONG, "dir: %s: longer than %zu bytes", i->dir, sizeof i->run - sizeof "/run");
+        return fail(e, -ENAMETOOLONG, "dir: longer than %zu bytes: %s", sizeof i->run - sizeof "/run", i->dir);
     i->run_is_tmpfs = is_tmpfs(i->dir);
     /* a link of ours, from a time when DIR lay on a disk or its run directory elsewhere */
     if (lstat(i->run, &st) == 0 && S_ISLNK(st.st_mode)) unlink(i->run);
@@ -116,7 +116,7 @@ int instance_open(const char *dir, struct instance *ret, struct error *e) {
     char want[PATH_MAX], real[PATH_MAX];
     if (dir && *dir) {
         if (strlen(dir) >= sizeof i.dir)
-            return fail(e, -ENAMETOOLONG, "dir: %s: longer than %zu bytes", dir, sizeof i.dir - 1);
+            return fail(e, -ENAMETOOLONG, "dir: longer than %zu bytes: %s", sizeof i.dir - 1, dir);
         snprintf(want, sizeof want, "%s", dir);
     } else {
         int r = default_dir(i.owner, want, sizeof want, e);
@@ -127,7 +127,7 @@ int instance_open(const char *dir, struct instance *ret, struct error *e) {
     if (r < 0) return fail_in(e, r, "dir");
     if (!realpath(want, real)) return fail_errno(e, errno, "dir: %s", want);
     if (strlen(real) >= sizeof i.dir)
-        return fail(e, -ENAMETOOLONG, "dir: %s: longer than %zu bytes", real, sizeof i.dir - 1);
+        return fail(e, -ENAMETOOLONG, "dir: longer than %zu bytes: %s", sizeof i.dir - 1, real);
     snprintf(i.dir, sizeof i.dir, "%.*s", (int)sizeof i.dir - 1, real);
     if (stat(i.dir, &st) < 0) return fail_errno(e, errno, "dir: %s", i.dir);
     if (st.st_uid != i.owner)
