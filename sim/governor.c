@@ -85,7 +85,7 @@ static void pick_clock(struct plant *p, const struct load *l, uint64_t heat, dou
 
     uint32_t cool = card_clock_at_most(c, p->mem_mhz, ceiling);
     double target = s->limit_w * cap_use;
-    double budget = p->felt_w > target ? target - 0.7 * (p->felt_w - target) : target;
+    double budget = fmin(target + 0.3 * (target - p->felt_w), s->limit_w);
     uint32_t fits = clock_under_cap(p, l, ceiling, budget);
     if (fits < cool) reasons |= REASON_POWER;
     bool was_held = p->reasons & (REASON_POWER | REASON_SW_THERMAL | REASON_HW);

@@ -8,7 +8,7 @@
 static const double leak_per_k = 0.4 / 118, leak_free_c = 30;
 
 /* Dynamic power over clock: 690 W at 1500 MHz and peaks of 900-950 W before the cap acts, at 1980. */
-static const double clock_exponent = 1.15;
+static const double clock_exponent = 1.3;
 
 static const double jitter_s = 0.08, jitter_size = 0.055, governor_s = 0.25, settle_s = 0.5;
 static const double sensor_noise_w = 0.25;
