@@ -80,8 +80,8 @@ void doctor_check_gpus(struct doctor *d) {
         check_state(d, g, "as the sampler sees it");
         for (uint64_t x = 0; x < g->xids.count; x++)
             report_add(&d->report, FINDING_NOTE, "gpus", "the kernel log has the driver's own words",
-                       "GPU %d: XID %llu, %llu times", g->inventory.index, (unsigned long long)g->xids.of[x].code,
-                       (unsigned long long)g->xids.of[x].count);
+                       "GPU %d: XID %llu, seen %llu time%s", g->inventory.index, (unsigned long long)g->xids.of[x].code,
+                       (unsigned long long)g->xids.of[x].count, g->xids.of[x].count == 1 ? "" : "s");
     }
     if (gpus && d->report.count == before)
         report_add(&d->report, FINDING_GOOD, "gpus", NULL, "%zu answer%s, none reports trouble", gpus,
@@ -139,6 +139,11 @@ static void cost_text(int64_t ns, char *ret, size_t room) {
         snprintf(ret, room, "%.1f ms", ns / 1e6);
 }
 
+static const char *why_not(const struct gpu_cost *cost) {
+    if (*cost->why) return cost->why;
+    return cost->support == SUPPORT_FORBIDDEN ? "the driver does not let this user" : "this GPU cannot";
+}
+
 static void add_call(const struct doctor *d, int32_t index, unsigned call, struct table *t) {
     const struct direct_call *c = &d->direct.shared->call[call];
     const struct gpu_cost *cost = &page(d, index)->cost[call];
@@ -149,7 +154,7 @@ static void add_call(const struct doctor *d, int32_t index, unsigned call, struc
     cost_text(cost->wall_ns, row[2].text, sizeof row[2].text);
     cost_text(cost->cpu_ns, row[3].text, sizeof row[3].text);
     if (cost->support == SUPPORT_NO || cost->support == SUPPORT_FORBIDDEN) {
-        snprintf(row[4].text, sizeof row[4].text, "%s", cost->why);
+        snprintf(row[4].text, sizeof row[4].text, "%s", why_not(cost));
         return;
     }
     if (c->lists_processes) n = (size_t)snprintf(row[4].text, sizeof row[4].text, "processes ");
@@ -182,6 +187,10 @@ static void print_page(const struct doctor *d, int32_t first, int width, struct 
     buf_printf(b, "\n%s%s:", *i->name ? i->name : "a GPU that does not answer", alike > 1 ? ", GPUs" : ", GPU");
     for (int32_t g = first; g < count; g++)
         if (are_alike(d, first, g)) buf_printf(b, " %d", g);
+    if (!page(d, first)->is_known) {
+        buf_puts(b, "\nnothing more is known\n");
+        return;
+    }
     const char *way = doctor_workflow(i, &d->loaded.values, why, sizeof why);
     buf_printf(b, "\na guard would use: %s (%s)\n", way, why);
     if (i->limit_min_mw > 0)
@@ -214,7 +223,7 @@ static void json_call(const struct doctor *d, int32_t index, unsigned call, stru
     json_open(b, '{');
     json_pair_str(b, "name", c->name);
     json_pair_str(b, "supported", support_names[cost->support]);
-    if (cost->support != SUPPORT_YES && *cost->why) json_pair_str(b, "why", cost->why);
+    if (cost->support == SUPPORT_NO || cost->support == SUPPORT_FORBIDDEN) json_pair_str(b, "why", why_not(cost));
     if (cost->support == SUPPORT_YES) {
         put_seconds(b, "wall_seconds", cost->wall_ns);
         put_seconds(b, "cpu_seconds", cost->cpu_ns);

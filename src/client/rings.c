@@ -1,6 +1,7 @@
 #include "client/rings.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,9 +62,13 @@ static int64_t silence_ns(const struct rings_one *one, int64_t now_boot_ns) {
     return ns > RINGS_SILENT_NS ? ns : 0;
 }
 
+static bool has_process(const struct rings_one *one) {
+    return kill((pid_t)ring_writer(&one->ring), 0) == 0 || errno == EPERM;
+}
+
 bool rings_are_live(const struct rings *r, int64_t now_boot_ns) {
     for (unsigned i = 0; i < RINGS_MAX; i++)
-        if (r->of[i].is_open && !silence_ns(&r->of[i], now_boot_ns)) return true;
+        if (r->of[i].is_open && !silence_ns(&r->of[i], now_boot_ns) && has_process(&r->of[i])) return true;
     return false;
 }
 

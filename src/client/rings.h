@@ -34,6 +34,8 @@ void rings_close(struct rings *r);
 void rings_refresh(struct rings *r);
 
 unsigned rings_count(const struct rings *r);
+
+/* Some writer breathes and its process is there: one that has just ended still looks fresh. */
 bool rings_are_live(const struct rings *r, int64_t now_boot_ns);
 
 /* When the newest sample of any GPU was read, by the boot clock; 0: never. */

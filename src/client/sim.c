@@ -22,9 +22,9 @@ static const struct sim_verb verbs[] = {
      "  --speed FACTOR  simulated seconds in a second (1)\n"
      "  --sim-dir DIR   where it lives\n"
      "  --foreground    stay in the foreground; Ctrl-C ends it\n"
-     "\nexample: gpumgr sim start --gpus 4 --model h200:3,rtx4090 --day\n",                                                                                           sim_start},
+     "\nexample: gpumgr sim start --model h200:3,rtx4090 --day\n",                                                                                   sim_start},
     {"list",  "[--json] [--sim-dir DIR]", "Show the simulated GPUs: readings, tasks, what is broken",
-     SIM_DIR_HELP "\nexample: gpumgr sim list\n",                                                                                                                     sim_list },
+     SIM_DIR_HELP "\nexample: gpumgr sim list\n",                                                                                                    sim_list },
     {"load",  "GPU [FLAGS]",              "Run a task on a simulated GPU",
      "Stays in the foreground until its work is done; killing it ends the task.\n\n"
      "  --demand SHARE  of the GPU: 14%, 100% (100%)\n"
@@ -35,22 +35,30 @@ static const struct sim_verb verbs[] = {
      "  --mig I         on that MIG instance\n"
      "  --name NAME     be called that in process lists\n"
      "  --detach        go to the background; prints the pid\n" SIM_DIR_HELP
-     "\nexample: gpumgr sim load 0 --demand 100% --memory 40G --for 60\n",                                                                                            sim_load },
-    {"fault", "GPU NAME [ARGUMENTS]",     "Break something on a simulated GPU (`gpumgr sim fault --help` lists what)", NULL,
-     sim_fault                                                                                                                                                                 },
-    {"heal",  "[GPU|all]",                "Mend everything on a GPU, or everywhere",                                   SIM_DIR_HELP "\nexample: gpumgr sim heal 3\n",
-     sim_heal                                                                                                                                                                  },
+     "\nexample: gpumgr sim load 0 --demand 100% --memory 40G --for 60\n",                                                                           sim_load },
+    {"fault", "GPU NAME [ARGUMENTS]",     "Break something on a simulated GPU",                       NULL,                                          sim_fault},
+    {"heal",  "[GPU|all]",                "Mend everything on a GPU, or everywhere",                  SIM_DIR_HELP "\nexample: gpumgr sim heal 3\n",
+     sim_heal                                                                                                                                                 },
     {"exec",  "-- PROGRAM [ARGUMENTS]",   "Run any NVML program so that it sees the simulated GPUs",
-     SIM_DIR_HELP "\nexample: gpumgr sim exec -- nvtop\n",                                                                                                            sim_exec },
-    {"stop",  "[--sim-dir DIR]",          "End what `gpumgr sim start` started",                                       SIM_DIR_HELP "\nexample: gpumgr sim stop\n",
-     sim_stop                                                                                                                                                                  },
+     SIM_DIR_HELP "\nexample: gpumgr sim exec -- nvtop\n",                                                                                           sim_exec },
+    {"stop",  "[--sim-dir DIR]",          "End what `gpumgr sim start` started",                      SIM_DIR_HELP "\nexample: gpumgr sim stop\n",
+     sim_stop                                                                                                                                                 },
 };
 
 /* The faults are the simulator's own table. */
 static void fault_help(struct buf *b) {
     for (size_t i = 0; i < fault_count; i++)
-        buf_printf(b, "  %s %s\n                  %s\n", faults[i].name, faults[i].args, faults[i].help);
-    buf_puts(b, "\n" SIM_DIR_HELP "\nexample: gpumgr sim fault 3 xid 79\n");
+        buf_printf(b, "  %s%s%s\n                  %s\n", faults[i].name, *faults[i].args ? " " : "", faults[i].args,
+                   faults[i].help);
+    buf_puts(b, "\nGPU is an index, a UUID or all. Sensors that can be taken away:\n");
+    int column = 100;
+    for (int i = 0; i < ABILITY_COUNT; i++) {
+        const char *name = ability_name((enum ability)i);
+        if (column + (int)strlen(name) > 90) column = 0;
+        buf_printf(b, "%s%s", column ? " " : i ? "\n  " : "  ", name);
+        column += (int)strlen(name) + 1;
+    }
+    buf_puts(b, "\n\n" SIM_DIR_HELP "\nexample: gpumgr sim fault 3 xid 79\n");
 }
 
 int sim_help(const struct sim_verb *verb) {

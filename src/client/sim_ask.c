@@ -104,8 +104,9 @@ static int check_fault(const struct flags *f, struct error *e) {
     if (fault_by_name(f->words[1])) return 0;
     struct nearest near = {.typed = f->words[1]};
     for (size_t i = 0; i < fault_count; i++) nearest_offer(&near, faults[i].name);
-    return fail(e, -EINVAL, "fault: no such fault as \"%.40s\"; %s%s", f->words[1],
-                near.best ? "did you mean " : "`gpumgr sim fault --help` lists them", near.best ? near.best : "");
+    if (near.best)
+        return fail(e, -EINVAL, "fault: no such fault as \"%.40s\"; did you mean %s?", f->words[1], near.best);
+    return fail(e, -EINVAL, "fault: no such fault as \"%.40s\"; `gpumgr sim fault --help` lists them", f->words[1]);
 }
 
 static int ask_words(const struct command *self, struct asking *a, const char *verb) {

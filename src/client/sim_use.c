@@ -1,4 +1,5 @@
 /* `gpumgr sim load` and `exec`: processes that use the simulated GPUs. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,9 +13,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/gpu_list.h"
 #include "client/output.h"
 #include "client/programs.h"
 #include "client/sim.h"
+#include "sim/shm.h"
 
 enum { ARGS_MAX = 24 };
 
@@ -100,6 +103,23 @@ static int detach(struct load_args *a, double for_s) {
     return output_exit(&b);
 }
 
+/* An unknown GPU is bad input, and the simulator's memory says which there are. */
+static int check_gpus(const char *dir, const char *list, struct error *e) {
+    const struct shm_root *root;
+    char item[32];
+    int r = shm_open_dir(dir, &root);
+    if (r < 0) return fail_errno(e, -r, "%.100s", dir);
+    uint32_t count = root->gpu_count;
+    shm_close_dir(root);
+    for (const char *at = list; (at = gpu_list_next(at, item, sizeof item));) {
+        char *end;
+        unsigned long index = strtoul(item, &end, 10);
+        if (!isdigit((unsigned char)*item) || *end || index >= count)
+            return fail(e, -EINVAL, "load: \"%s\" is not a GPU from 0 to %u", item, count - 1);
+    }
+    return 0;
+}
+
 int sim_load(const struct command *self, const struct sim_verb *verb, int argc, char **argv) {
     struct load_wish w = {.dir = ""};
     const struct flag own[] = {
@@ -126,6 +146,8 @@ int sim_load(const struct command *self, const struct sim_verb *verb, int argc, 
     r = sim_find_running(w.sim_dir, w.dir, &place, &e);
     if (r == 0) r = program_find(PROGRAM_GPUSIM_TASK, program, sizeof program, &e);
     if (r < 0) return command_fail(self, &e, EXIT_FAILED);
+    r = check_gpus(place.dir, flags.words[0], &e);
+    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     make_args(&args, program, &w, place.dir, flags.words[0]);
     if (w.detach) return detach(&args, w.for_s);
     r = w.for_s > 0 ? run_for(&args, w.for_s, &e) : program_exec(program, args.argv, &e);

@@ -136,7 +136,8 @@ static int watch(const struct command *self, struct source *s, const struct wish
         if (code != EXIT_DONE) return code;
         wait_for_news(s, w, &bells, now_ns);
     }
-    return EXIT_DONE;
+    if (!w->json && screen_look().is_terminal) buf_puts(&out, "\n"); /* the terminal has echoed ^C */
+    return output_exit(&out);
 }
 
 static int show_once(const struct command *self, struct source *s, const struct wish *w) {

@@ -129,7 +129,7 @@ static void put_driver(struct buf *b, const struct view *v) {
         if (*v->of[i].inventory.library) json_pair_str(b, "library", v->of[i].inventory.library);
         break;
     }
-    if (*v->driver.text) json_pair_str(b, "text", v->driver.text);
+    if (v->driver.state != DRIVER_OK && *v->driver.text) json_pair_str(b, "text", v->driver.text);
     json_close(b, '}');
 }
 

@@ -161,7 +161,7 @@ static const struct table_column columns[] = {
     {"MODEL",  false, 0, 6},
     {"STATE",  false, 0, 0},
     {"TEMP",   true,  0, 0},
-    {"MEM",    true,  7, 0},
+    {"MTEMP",  true,  7, 0},
     {"POWER",  true,  0, 0},
     {"UTIL",   true,  0, 0},
     {"",       false, 5, 0},

@@ -15,6 +15,7 @@
 #include "client/output.h"
 #include "client/programs.h"
 #include "client/settings_load.h"
+#include "client/sim.h"
 
 static int refuse_second_start(const struct instance *i, struct error *e) {
     pid_t pid = instance_holder(i);
@@ -32,6 +33,15 @@ static int check_running(const struct settings *s, struct error *e) {
     if (!*dir && instance_default_dir(dir, sizeof dir, e) < 0) return e->code;
     if (instance_find(dir, &i, &ignored) < 0) return 0;
     return refuse_second_start(&i, e);
+}
+
+/* The simulator would refuse an unknown model, too, but only once we have become the supervisor. */
+static int check_simulation(const struct loaded *l, struct error *e) {
+    const struct option *o = option_find(settings_table, settings_count, "sim_model");
+    const char *from = l->of[o - settings_table].from;
+    if (!l->values.sim) return 0;
+    int r = sim_check_models(l->values.sim_model, e);
+    return r < 0 && *from ? fail_in(e, r, "%.100s", from) : r;
 }
 
 /* What the supervisor reads, at an inherited descriptor: no file to clean up, no limit of the command line. */
@@ -80,6 +90,7 @@ static int run(const struct command *self, int argc, char **argv) {
     if (r == 0) r = flags_no_words(&flags, &e);
     if (r == 0) r = settings_load(&flags, LOAD_STRICT, &loaded, &e);
     if (r == 0) r = check_running(&loaded.values, &e);
+    if (r == 0) r = check_simulation(&loaded, &e);
     if (r == 0) r = gpu_list_check(&loaded, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     r = instance_open(loaded.values.dir, &instance, &e);
