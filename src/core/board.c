@@ -247,7 +247,11 @@ void board_fence(struct board *b, unsigned device, bool is_fenced, const char *w
 void board_keep(struct board *b, unsigned device, const int *ids, int64_t for_ns) {
     struct board_device *d = &b->device[device];
     pthread_mutex_lock(&d->lock);
-    for (; *ids >= 0; ids++) d->for_ns[*ids] = for_ns;
+    for (; *ids >= 0; ids++) {
+        d->for_ns[*ids] = for_ns;
+        if (d->latest.of[*ids].boot_ns) d->latest.of[*ids].until_ns = d->latest.of[*ids].boot_ns + for_ns;
+    }
+    ring_put_latest(&b->ring, device, &d->latest);
     pthread_mutex_unlock(&d->lock);
 }
 

@@ -18,6 +18,7 @@
 #define KILL_PATIENCE_NS (2 * NS_PER_S)
 #define FIRST_PAUSE_NS (100 * NS_PER_MS)
 #define LONGEST_PAUSE_NS (30 * NS_PER_S)
+#define AFTER_LOOK_NS (10 * NS_PER_MS)
 #define AGAIN_PAUSE_NS (200 * NS_PER_MS)
 
 static void child_exec(struct child *c) {
@@ -118,6 +119,10 @@ static void fence(struct child *c, int64_t now_ns) {
 void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stopping) {
     struct error e;
     if (c->state == CHILD_DOWN && now_ns >= c->start_ns && !is_stopping) {
+        if (c->after && now_ns < c->after_ns && access(c->after, F_OK) < 0) {
+            c->start_ns = now_ns + AFTER_LOOK_NS;
+            return;
+        }
         if (child_start(c, now_ns, &e) < 0) {
             log_line(LOG_ERROR, "start", -1, "%s: %s", c->name, e.text);
             c->start_ns = now_ns + NS_PER_S;

@@ -23,6 +23,8 @@ struct child {
     char name[24];
     const char *argv[CHILD_ARGS_MAX]; /* owned by whoever filled them */
     bool has_heart;
+    const char *after; /* a file that must be there first, or until after_ns; NULL: none */
+    int64_t after_ns;
     enum child_state state;
     pid_t pid;
     int heart_fd;

@@ -31,7 +31,7 @@
 static struct supervisor {
     struct settings settings;
     struct instance instance;
-    char self_dir[200], core[256], library[256], sim_dir[256], kmsg[256];
+    char self_dir[200], core[256], library[256], sim_dir[256], sim_socket[256], kmsg[256];
     char **reload_argv; /* what prints the settings anew */
     struct child child[CHILDREN_MAX];
     char worker_name[CHILDREN_MAX][12];
@@ -100,7 +100,10 @@ static void add_samplers(void) {
         snprintf(self.worker_name[i], sizeof self.worker_name[i], "%d", i);
         snprintf(name, sizeof name, self.settings.workers > 1 ? "sampler %d" : "sampler", i);
         const char *argv[] = {self.core, "sample", self.worker_name[i], self.instance.run, "%H", NULL};
-        child_add(name, true, argv);
+        struct child *c = child_add(name, true, argv);
+        if (!self.settings.sim) continue;
+        c->after = self.sim_socket; /* else the first thing it says is that there is no driver */
+        c->after_ns = clock_boot_ns() + 3 * NS_PER_S;
     }
 }
 
@@ -253,6 +256,7 @@ static int paths_set(struct error *e) {
     snprintf(self.core, sizeof self.core, "%s/gpumgr-core", self.self_dir);
     snprintf(self.library, sizeof self.library, "%s/sim/libnvidia-ml.so.1", self.self_dir);
     instance_path(&self.instance, self.sim_dir, sizeof self.sim_dir, "sim");
+    instance_path(&self.instance, self.sim_socket, sizeof self.sim_socket, "sim/sock");
     instance_path(&self.instance, self.kmsg, sizeof self.kmsg, "sim/kmsg");
     return 0;
 }

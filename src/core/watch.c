@@ -16,7 +16,6 @@
 #define RETRY_NS (2 * NS_PER_S)
 #define MISSES_PATIENT 3 /* a call that fails so often in a row is asked less often */
 #define MISS_PAUSE_NS (10 * NS_PER_S)
-#define SLOW_GRAIN_NS NS_PER_S /* slow calls are made on whole seconds, to wake up once for several */
 
 void watch_again(struct watch_common *c, const char *why) {
     pthread_mutex_lock(&c->lock);
@@ -240,6 +239,13 @@ static void slow_first(struct watch *w, struct misses *m) {
     }
 }
 
+/* Slow calls are made once a second at most, several at one waking; at another moment for each GPU, and not when the
+ * fast rounds begin. */
+static int64_t slow_moment(const struct watch *w, int64_t at_ns) {
+    int64_t offset_ns = (150 + w->index * 97 % 700) * NS_PER_MS;
+    return (at_ns - offset_ns + NS_PER_S - 1) / NS_PER_S * NS_PER_S + offset_ns;
+}
+
 static void *slow_main(void *arg) {
     struct watch *w = arg;
     struct misses m[1 + MIG_MAX];
@@ -255,7 +261,7 @@ static void *slow_main(void *arg) {
         int64_t next_ns = plan.made_ns + REPLAN_NS;
         for (unsigned c = 0; c < n; c++)
             if (plan.period_ns[c] && plan.due_ns[c] < next_ns) next_ns = plan.due_ns[c];
-        bool was_rung = doze(w, (next_ns + SLOW_GRAIN_NS - 1) / SLOW_GRAIN_NS * SLOW_GRAIN_NS, &seen);
+        bool was_rung = doze(w, slow_moment(w, next_ns), &seen);
         bool is_look = looks != atomic_load(&w->looks);
         looks = atomic_load(&w->looks);
         int64_t now_ns = clock_boot_ns();
