@@ -74,8 +74,15 @@ static int unknown_key(const char *key, struct error *e) {
 }
 
 static int take_leaf(void *ctx, const struct json_leaf *leaf, struct error *e) {
-    static const char *const types[] = {"a text",        "a whole number", "a number with a fraction",
-                                        "true or false", "null",           "a list"};
+    static const char *const types[] = {
+        [JSON_LEAF_STRING] = "a text",
+        [JSON_LEAF_INT] = "a whole number",
+        [JSON_LEAF_REAL] = "a number with a fraction",
+        [JSON_LEAF_BOOL] = "true or false",
+        [JSON_LEAF_NULL] = "null",
+        [JSON_LEAF_LIST] = "a list",
+        [JSON_LEAF_EMPTY] = "an empty group",
+    };
     struct file_walk *w = ctx;
     const struct option *o = option_find(settings_table, settings_count, leaf->path);
     if (!o) return unknown_key(leaf->path, e);

@@ -248,8 +248,11 @@ const struct inventory *ring_inventory(const struct ring *r, uint32_t device) { 
 
 /* ---- readers ---- */
 
+/* No writer gets that far; a number near the end would make a caller's loop wrap round. */
+static uint64_t possible(uint64_t head) { return head <= UINT64_MAX / 4 ? head : 0; }
+
 uint64_t ring_head(const struct ring *r, uint32_t device) {
-    return atomic_load_explicit(&block(r, device)->head, memory_order_acquire);
+    return possible(atomic_load_explicit(&block(r, device)->head, memory_order_acquire));
 }
 
 /* What lies in the ring is believed only within its bounds: counts are cut, texts end, and a failed copy leaves the
@@ -301,7 +304,9 @@ bool ring_driver(const struct ring *r, struct ring_driver *ret) {
     return true;
 }
 
-uint64_t ring_event_head(const struct ring *r) { return atomic_load_explicit(&r->h->event_head, memory_order_acquire); }
+uint64_t ring_event_head(const struct ring *r) {
+    return possible(atomic_load_explicit(&r->h->event_head, memory_order_acquire));
+}
 
 bool ring_event(const struct ring *r, uint64_t number, struct event *ret) {
     bool whole = fifo_get(r->h->event, RING_EVENTS, EVENT_SLOT_WORDS, &r->h->event_head, number, ret);

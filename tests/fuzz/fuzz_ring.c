@@ -26,6 +26,7 @@ static void read_device(const struct ring *r, uint32_t d) {
     struct ring_processes p;
     struct ring_xids x;
     uint64_t head = ring_head(r, d);
+    require(head <= UINT64_MAX / 4); /* callers count up to it */
     const uint64_t numbers[] = {0, 1, 2, head - 1, head, head + 1, UINT64_MAX};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) ring_sample(r, d, numbers[i], &s);
     ring_latest(r, d, &l);
@@ -60,6 +61,7 @@ static void read_all(const struct ring *r) {
     if (ring_driver(r, &dr)) require(dr.state <= DRIVER_ABSENT);
     IS_TEXT(dr.text);
     uint64_t head = ring_event_head(r);
+    require(head <= UINT64_MAX / 4);
     const uint64_t numbers[] = {0, 1, head - 1, head, head + 1, UINT64_MAX};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         ring_event(r, numbers[i], &ev);

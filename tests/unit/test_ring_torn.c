@@ -111,6 +111,28 @@ static void check_complete(const struct ring *r, long at) {
     }
 }
 
+/* What an heir must keep: what readers have seen, and an entry that was whole when its writer died. */
+struct seen {
+    uint64_t latest, state, processes, driver, head;
+};
+
+static struct seen see(const struct ring *r, uint32_t d, bool whole_ones) {
+    struct seen s = {0};
+    struct latest l = {0};
+    struct ring_state st = {0};
+    struct ring_processes p = {0};
+    struct ring_driver dr = {0};
+    struct sample newest;
+    assert_true(ring_latest(r, d, &l) && ring_state(r, d, &st) && ring_processes(r, d, &p) && ring_driver(r, &dr));
+    s.latest = check_latest(&l, d), s.state = check_state(&st, d);
+    s.processes = check_processes(&p, d), s.driver = check_driver(&dr, 0);
+    s.head = ring_head(r, d);
+    assert_true(ring_sample(r, d, s.head, &newest)); /* the head never names an entry that is not whole */
+    const word *next = block(r, d)->slot + s.head % SLOTS * SAMPLE_SLOT_WORDS;
+    if (whole_ones && get_64(next, memory_order_relaxed) == 2 * (s.head + 1)) s.head++;
+    return s;
+}
+
 static void a_writer_dies_before_any_store(void **state) {
     long at = 0;
     for (bool died = true; died; at++) {
@@ -123,8 +145,14 @@ static void a_writer_dies_before_any_store(void **state) {
         for (uint32_t d = 0; d < PATTERN_DEVICES; d++)
             assert_true(ring_head(&r, d) == ROUNDS || ring_head(&r, d) == ROUNDS + 1);
 
+        struct seen before[PATTERN_DEVICES];
+        for (uint32_t d = 0; d < PATTERN_DEVICES; d++) before[d] = see(&r, d, true);
         assert_true(ring_adopt(&w, &spec, 2, 2));
         check(&r, ROUNDS, ROUNDS + 1, at);
+        for (uint32_t d = 0; d < PATTERN_DEVICES; d++) {
+            struct seen after = see(&r, d, false);
+            assert_memory_equal(&before[d], &after, sizeof after);
+        }
         for (uint64_t round = ROUNDS + 2; round < ROUNDS + 3 + SLOTS; round++) {
             pattern_write_round(&w, round);
             check(&r, round, round, at);
