@@ -33,6 +33,7 @@
     X(nvmlDeviceGetClkMonStatus)                                                                                       \
     X(nvmlDeviceGetClock)                                                                                              \
     X(nvmlDeviceGetClockInfo)                                                                                          \
+    X(nvmlDeviceGetClockOffsets)                                                                                       \
     X(nvmlDeviceGetComputeInstanceId)                                                                                  \
     X(nvmlDeviceGetComputeMode)                                                                                        \
     X(nvmlDeviceGetComputeRunningProcesses)                                                                            \
@@ -77,11 +78,14 @@
     X(nvmlDeviceGetFanSpeedRPM)                                                                                        \
     X(nvmlDeviceGetFanSpeed_v2)                                                                                        \
     X(nvmlDeviceGetFieldValues)                                                                                        \
+    X(nvmlDeviceGetGpcClkMinMaxVfOffset)                                                                               \
+    X(nvmlDeviceGetGpcClkVfOffset)                                                                                     \
     X(nvmlDeviceGetGpuFabricInfo)                                                                                      \
     X(nvmlDeviceGetGpuFabricInfoV)                                                                                     \
     X(nvmlDeviceGetGpuInstanceById)                                                                                    \
     X(nvmlDeviceGetGpuInstanceId)                                                                                      \
     X(nvmlDeviceGetGpuInstanceProfileInfo)                                                                             \
+    X(nvmlDeviceGetGpuInstanceProfileInfoV)                                                                            \
     X(nvmlDeviceGetGpuInstances)                                                                                       \
     X(nvmlDeviceGetGpuMaxPcieLinkGeneration)                                                                           \
     X(nvmlDeviceGetGpuOperationMode)                                                                                   \
@@ -118,6 +122,8 @@
     X(nvmlDeviceGetMaxMigDeviceCount)                                                                                  \
     X(nvmlDeviceGetMaxPcieLinkGeneration)                                                                              \
     X(nvmlDeviceGetMaxPcieLinkWidth)                                                                                   \
+    X(nvmlDeviceGetMemClkMinMaxVfOffset)                                                                               \
+    X(nvmlDeviceGetMemClkVfOffset)                                                                                     \
     X(nvmlDeviceGetMemoryAffinity)                                                                                     \
     X(nvmlDeviceGetMemoryBusWidth)                                                                                     \
     X(nvmlDeviceGetMemoryErrorCounter)                                                                                 \
@@ -167,6 +173,7 @@
     X(nvmlDeviceGetProcessUtilization)                                                                                 \
     X(nvmlDeviceGetProcessesUtilizationInfo)                                                                           \
     X(nvmlDeviceGetRemappedRows)                                                                                       \
+    X(nvmlDeviceGetRemappedRows_v2)                                                                                    \
     X(nvmlDeviceGetRepairStatus)                                                                                       \
     X(nvmlDeviceGetRetiredPages)                                                                                       \
     X(nvmlDeviceGetRetiredPagesPendingStatus)                                                                          \
@@ -241,6 +248,8 @@
     X(nvmlGpmSampleFree)                                                                                               \
     X(nvmlGpmSampleGet)                                                                                                \
     X(nvmlGpuInstanceGetComputeInstanceById)                                                                           \
+    X(nvmlGpuInstanceGetComputeInstanceProfileInfo)                                                                    \
+    X(nvmlGpuInstanceGetComputeInstances)                                                                              \
     X(nvmlGpuInstanceGetInfo)                                                                                          \
     X(nvmlInit)                                                                                                        \
     X(nvmlInitWithFlags)                                                                                               \

@@ -167,3 +167,57 @@ EXPORT nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device, s
     }
     return NVML_SUCCESS;
 }
+
+/* Offsets to the clock curve: cards for people who tune, and at rest here, since nothing changes them. */
+enum { BRAND_GEFORCE = 5, GPC_OFFSET_MHZ = 1000, MEM_OFFSET_LOW_MHZ = -2000, MEM_OFFSET_HIGH_MHZ = 6000 };
+
+static nvml_return ask_offset(struct ask *q, enum call call, struct nvml_device *d, const void *out) {
+    nvml_return r = ask_device(q, call, d, CAN(CLOCKS) | CAN(LOCKED_CLOCKS), out);
+    return r == NVML_SUCCESS && q->card->brand != BRAND_GEFORCE ? NVML_ERROR_NOT_SUPPORTED : r;
+}
+
+static nvml_return offset_range(enum call call, struct nvml_device *d, int32_t low, int32_t high, int32_t *min,
+                                int32_t *max) {
+    struct ask q;
+    nvml_return r = ask_offset(&q, call, d, max ? min : NULL);
+    if (r != NVML_SUCCESS) return r;
+    *min = low;
+    *max = high;
+    return NVML_SUCCESS;
+}
+
+EXPORT nvml_return nvmlDeviceGetGpcClkVfOffset(struct nvml_device *device, int32_t *ret) {
+    struct ask q;
+    nvml_return r = ask_offset(&q, CALL_nvmlDeviceGetGpcClkVfOffset, device, ret);
+    if (r == NVML_SUCCESS) *ret = 0;
+    return r;
+}
+EXPORT nvml_return nvmlDeviceGetMemClkVfOffset(struct nvml_device *device, int32_t *ret) {
+    struct ask q;
+    nvml_return r = ask_offset(&q, CALL_nvmlDeviceGetMemClkVfOffset, device, ret);
+    if (r == NVML_SUCCESS) *ret = 0;
+    return r;
+}
+EXPORT nvml_return nvmlDeviceGetGpcClkMinMaxVfOffset(struct nvml_device *device, int32_t *min, int32_t *max) {
+    return offset_range(CALL_nvmlDeviceGetGpcClkMinMaxVfOffset, device, -GPC_OFFSET_MHZ, GPC_OFFSET_MHZ, min, max);
+}
+EXPORT nvml_return nvmlDeviceGetMemClkMinMaxVfOffset(struct nvml_device *device, int32_t *min, int32_t *max) {
+    return offset_range(CALL_nvmlDeviceGetMemClkMinMaxVfOffset, device, MEM_OFFSET_LOW_MHZ, MEM_OFFSET_HIGH_MHZ, min,
+                        max);
+}
+
+EXPORT nvml_return nvmlDeviceGetClockOffsets(struct nvml_device *device, struct nvml_clock_offset *ret) {
+    struct ask q;
+    uint32_t have[NVML_PSTATE_SLOTS];
+    nvml_return r = ask_offset(&q, CALL_nvmlDeviceGetClockOffsets, device, ret);
+    if (r != NVML_SUCCESS) return r;
+    if (ret->version != NVML_CLOCK_OFFSET_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    uint32_t n = pstates_of(q.card, have), i = 0;
+    while (i < n && have[i] != ret->pstate) i++;
+    if (i == n || (ret->type != NVML_CLOCK_GRAPHICS && ret->type != NVML_CLOCK_MEM)) return NVML_ERROR_INVALID_ARGUMENT;
+    bool is_memory = ret->type == NVML_CLOCK_MEM;
+    ret->mhz = 0;
+    ret->min_mhz = is_memory ? MEM_OFFSET_LOW_MHZ : -GPC_OFFSET_MHZ;
+    ret->max_mhz = is_memory ? MEM_OFFSET_HIGH_MHZ : GPC_OFFSET_MHZ;
+    return NVML_SUCCESS;
+}

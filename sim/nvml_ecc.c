@@ -127,6 +127,24 @@ EXPORT nvml_return nvmlDeviceGetRemappedRows(struct nvml_device *device, uint32_
     return NVML_SUCCESS;
 }
 
+struct remapped_rows_v2 {
+    uint32_t corrected, corrected_inactive, uncorrected, uncorrected_inactive, is_pending, has_failed;
+};
+NVML_LAYOUT(struct remapped_rows_v2, 24);
+
+EXPORT nvml_return nvmlDeviceGetRemappedRows_v2(struct nvml_device *device, struct remapped_rows_v2 *ret) {
+    struct ask q;
+    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetRemappedRows_v2, device, CAN(REMAP), ret);
+    if (r != NVML_SUCCESS) return r;
+    *ret = (struct remapped_rows_v2){
+        .corrected = q.s.remapped_corrected,
+        .uncorrected = q.s.remapped_uncorrected,
+        .is_pending = q.s.remap_pending != 0,
+        .has_failed = q.s.remap_failed != 0,
+    };
+    return NVML_SUCCESS;
+}
+
 /* Every bank has spare rows; a remapped row takes one bank from all spares left to most left. */
 EXPORT nvml_return nvmlDeviceGetRowRemapperHistogram(struct nvml_device *device, struct nvml_remapper_histogram *ret) {
     struct ask q;

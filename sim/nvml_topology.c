@@ -7,7 +7,16 @@
 
 #include "sim/nvml_lib.h"
 
-enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5, P2P_READ = 0, P2P_WRITE, P2P_NVLINK, P2P_ATOMICS, P2P_PCI, P2P_KINDS };
+enum {
+    P2P_OK = 0,
+    P2P_NOT_SUPPORTED = 5,
+    P2P_READ = 0,
+    P2P_WRITE,
+    P2P_NVLINK,
+    P2P_ATOMICS,
+    P2P_PCI,
+    P2P_UNKNOWN_KIND = 6
+};
 
 static uint32_t level_of(const struct shm_card *a, const struct shm_card *b) {
     if (a->index == b->index) return NVML_TOPOLOGY_INTERNAL;
@@ -48,9 +57,9 @@ EXPORT nvml_return nvmlDeviceGetP2PStatus(struct nvml_device *a, struct nvml_dev
     struct ask one, two;
     nvml_return r = ask_pair(&one, &two, CALL_nvmlDeviceGetP2PStatus, a, b, ret);
     if (r != NVML_SUCCESS) return r;
-    if (index >= P2P_KINDS || one.card->index == two.card->index) return NVML_ERROR_INVALID_ARGUMENT;
+    if (index > P2P_UNKNOWN_KIND || one.card->index == two.card->index) return NVML_ERROR_INVALID_ARGUMENT;
     bool by_link = ask_can(&one, ABILITY_NVLINK) && ask_can(&two, ABILITY_NVLINK);
-    *ret = by_link && index != P2P_PCI ? P2P_OK : P2P_NOT_SUPPORTED;
+    *ret = by_link && index < P2P_PCI ? P2P_OK : P2P_NOT_SUPPORTED;
     return NVML_SUCCESS;
 }
 
