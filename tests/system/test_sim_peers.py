@@ -41,37 +41,47 @@ def pane(tmp_path):
     tmux("kill-server")
 
 
-# One device in nvtop 3: three lines, of which two devices may stand side by side.
+# One device in nvtop 3: three lines, of which two devices may stand side by side. Five digits of MHz lose the z.
 DEVICE = re.compile(r"Device (\d) \[([^\]]+)\]\s+PCIe GEN (\d)@ ?(\d+)x")
-FIGURES = re.compile(r"GPU (\d+)MHz\s+MEM (\d+)MHz\s+TEMP\s+(\d+)°C\s+FAN\s+(N/A|\d+)%?\s+POW\s+(\d+) / (\d+) W")
+FIGURES = re.compile(r"GPU (\d+)MHz?\s+MEM (\d+)MHz?\s+TEMP\s+(\d+)°C\s+FAN\s+(N/A|\d+)%?\s+POW\s+(\d+) / (\d+) W")
+
+
+def differences(text, gpus, tasks):
+    """What the screen shows and the memory does not hold, near enough for a picture that is up to a second old."""
+    devices, figures, wrong = DEVICE.findall(text), FIGURES.findall(text), []
+    if (len(devices), len(figures)) != (len(gpus), len(gpus)):
+        return [f"{len(devices)} devices with {len(figures)} lines of figures"]
+    for (index, name, gen, width), (gr, mem, temp, fan, power, limit) in zip(devices, figures):
+        g = gpus[int(index)]
+        rows = [("name", name, g["name"], 0), ("generation", gen, g["pcie_gen"], 0), ("width", width, g["pcie_width"], 0),
+                ("MHz", gr, g["gr_mhz"], 100), ("memory MHz", mem, g["mem_mhz"], 0), ("temperature", temp, g["temp_c"], 2),
+                ("power", power, g["power_avg_mw"] / 1000, 5 + g["power_avg_mw"] / 20000),
+                ("limit", limit, g["enforced_mw"] / 1000, 0), ("fan", fan == "N/A", g["fan_count"] == 0, 0)]
+        for what, shown, held, slack in rows:
+            same = abs(float(shown) - held) <= slack if isinstance(shown, str) and shown.isdigit() else shown == held
+            if not same:
+                wrong.append(f"{index} {what}: shown {shown}, held {held}")
+    for pid, gpu, kind, mib in tasks:
+        if not re.search(rf"^\s*{pid}\s.*\s{gpu}\s+{kind}\s.*\s{mib}MiB", text, re.M):
+            wrong.append(f"process {pid} is not shown on {gpu} as {kind} with {mib} MiB")
+    return wrong
 
 
 @pytest.mark.skipif(not NVTOP.exists() or not shutil.which("tmux"), reason="no nvtop (script/peers) or no tmux")
 def test_nvtop_shows_the_numbers(sim, pane, tmp_path):
     env = f"env LC_ALL=C.UTF-8 HOME={tmp_path} GPUSIM_DIR={sim.dir} LD_LIBRARY_PATH={LIBRARY.parent}"
     screen = pane(f"{env} {shlex.quote(str(NVTOP))}")
-    pids = [t.pid for t in sim.tasks]
+    tasks = [(sim.tasks[0].pid, 0, "Compute", 4096), (sim.tasks[1].pid, 2, "Graphic", 1024)]
+    last = []
 
-    def all_is_there():
-        text = screen()
-        devices, figures = DEVICE.findall(text), FIGURES.findall(text)
-        if len(devices) < 3 or len(figures) < 3 or not all(str(p) in text for p in pids):
-            return None
-        return text, devices, figures
+    def agrees():
+        last[:] = differences(screen(), sim.facts()["gpus"], tasks)
+        return not last
 
-    text, devices, figures = wait_for(all_is_there, "nvtop shows three cards and both processes", 20)
-    gpus = sim.facts()["gpus"]
-    for (index, name, gen, width), (gr, mem, temp, fan, power, limit) in zip(devices, figures):
-        g = gpus[int(index)]
-        assert (name, int(gen), int(width)) == (g["name"], g["pcie_gen"], g["pcie_width"])
-        assert abs(int(gr) - g["gr_mhz"]) <= 150 and int(mem) == g["mem_mhz"]
-        assert abs(int(temp) - g["temp_c"]) <= 3
-        assert abs(int(power) * 1000 - g["power_avg_mw"]) <= 0.15 * g["power_avg_mw"] + 5000
-        assert int(limit) * 1000 == g["enforced_mw"]
-        assert (fan == "N/A") == (g["fan_count"] == 0)
-    for pid, gpu, kind, mib in [(pids[0], 0, "Compute", 4096), (pids[1], 2, "Graphic", 1024)]:
-        row = next(line for line in text.splitlines() if re.match(rf"\s*{pid}\s", line))
-        assert re.search(rf"\s{gpu}\s+{kind}\s", row) and f"{mib}MiB" in row, row
+    try:
+        wait_for(agrees, "nvtop shows what the simulator holds", 30)
+    except AssertionError:
+        raise AssertionError("\n".join(last)) from None
 
 
 @pytest.mark.skipif(not GPUSTAT.exists(), reason="no gpustat (script/peers)")
