@@ -20,6 +20,28 @@ static void path_in(const struct home *h, char *ret, size_t size, const char *a,
     snprintf(ret, size, "%s/%s%s%s", h->dir, a, b ? "/" : "", b ? b : "");
 }
 
+static void remove_in(const struct home *h, const char *a, const char *b) {
+    char path[4096];
+    path_in(h, path, sizeof path, a, b);
+    unlink(path);
+}
+
+/* The one before removes its lock file at its end: a lock on a file that is no longer there by that name is none. */
+static int take_lock(struct home *h, struct error *e) {
+    char path[4096];
+    path_in(h, path, sizeof path, "lock", NULL);
+    for (;;) {
+        AUTO(fd_done) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (fd < 0) return fail_errno(e, errno, "open %s", path);
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) return fail(e, -EBUSY, "%s: another simulator runs there", h->dir);
+        struct stat mine, named;
+        if (fstat(fd, &mine) < 0 || stat(path, &named) < 0 || mine.st_ino != named.st_ino) continue;
+        h->lock_fd = fd;
+        fd = -1;
+        return 0;
+    }
+}
+
 int home_open(struct home *h, const char *dir, struct error *e) {
     *h = (struct home){.lock_fd = -1};
     if (strlen(dir) >= sizeof h->dir - 64) return fail(e, -ENAMETOOLONG, "%s: the path is too long", dir);
@@ -28,15 +50,11 @@ int home_open(struct home *h, const char *dir, struct error *e) {
     if (r < 0) return r;
     if (!realpath(dir, h->dir)) return fail_errno(e, errno, "%s", dir);
 
-    char path[4096];
-    path_in(h, path, sizeof path, "lock", NULL);
-    h->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (h->lock_fd < 0) return fail_errno(e, errno, "open %s", path);
-    if (flock(h->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-        close(h->lock_fd);
-        h->lock_fd = -1;
-        return fail(e, -EBUSY, "%s: another simulator runs there", h->dir);
-    }
+    r = take_lock(h, e);
+    if (r < 0) return r;
+    /* What one that was killed left: no one shall connect to it or map it while this one gets ready. */
+    remove_in(h, SHM_SOCKET, NULL);
+    remove_in(h, SHM_FILE, NULL);
     return 0;
 }
 
@@ -73,12 +91,6 @@ int home_make_devices(struct home *h, uint32_t gpu_count, struct error *e) {
         r = make_device(path, 0666, e);
     }
     return r;
-}
-
-static void remove_in(const struct home *h, const char *a, const char *b) {
-    char path[4096];
-    path_in(h, path, sizeof path, a, b);
-    unlink(path);
 }
 
 void home_close(struct home *h) {

@@ -69,32 +69,21 @@ static void on_evict(void *self, struct task *t, int code, const char *why) {
     drop(s, c);
 }
 
-/* sun_path holds 107 characters; a deeper directory is reached through its descriptor. */
-static int socket_address(const struct server *s, struct sockaddr_un *ret, int *ret_dir_fd, struct error *e) {
-    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    *ret_dir_fd = -1;
-    if ((size_t)snprintf(ret->sun_path, sizeof ret->sun_path, "%.107s", s->path) == strlen(s->path)) return 0;
-    char dir[sizeof s->path];
-    snprintf(dir, sizeof dir, "%s", s->path);
-    *strrchr(dir, '/') = '\0';
-    *ret_dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (*ret_dir_fd < 0) return fail_errno(e, errno, "open %s", dir);
-    snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/" SHM_SOCKET, *ret_dir_fd);
-    return 0;
-}
-
-static int listen_on(struct server *s, struct error *e) {
-    struct sockaddr_un at;
-    AUTO(fd_done) int dir_fd = -1;
-    int r = socket_address(s, &at, &dir_fd, e);
-    if (r < 0) return r;
+/* Listens under another name first, so that a socket that can be seen can be connected to. The directory is reached through
+ * its descriptor: sun_path holds 107 characters, directories of tests and containers are often deeper. */
+static int listen_on(struct server *s, const char *dir, struct error *e) {
+    AUTO(fd_done) int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0) return fail_errno(e, errno, "open %s", dir);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" SHM_SOCKET ".new", dir_fd);
     s->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->listen_fd < 0) return fail_errno(e, errno, "socket");
-    unlink(s->path);
+    unlinkat(dir_fd, SHM_SOCKET ".new", 0);
     if (bind(s->listen_fd, (struct sockaddr *)&at, sizeof at) < 0) return fail_errno(e, errno, "bind %s", s->path);
     /* Anyone may look and run tasks, as on a real card; who may change things is asked of SO_PEERCRED. */
-    if (chmod(s->path, 0666) < 0) return fail_errno(e, errno, "chmod %s", s->path);
+    if (fchmodat(dir_fd, SHM_SOCKET ".new", 0666, 0) < 0) return fail_errno(e, errno, "chmod %s", s->path);
     if (listen(s->listen_fd, 128) < 0) return fail_errno(e, errno, "listen on %s", s->path);
+    if (renameat(dir_fd, SHM_SOCKET ".new", dir_fd, SHM_SOCKET) < 0) return fail_errno(e, errno, "rename %s", s->path);
     return 0;
 }
 
@@ -104,7 +93,7 @@ int server_open(struct server *s, const char *dir, int epoll_fd, struct error *e
     snprintf(s->path, sizeof s->path, "%s/" SHM_SOCKET, dir);
     s->machine->listener =
         (struct listener){.event = on_event, .xid = on_xid, .driver = on_driver, .evict = on_evict, .self = s};
-    int r = listen_on(s, e);
+    int r = listen_on(s, dir, e);
     if (r < 0) return r;
     struct epoll_event ev = {.events = EPOLLIN, .data.u64 = SERVER_LISTEN};
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &ev) < 0) return fail_errno(e, errno, "epoll");
