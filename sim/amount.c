@@ -3,11 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 /* The number at the start of s, and where it ended. Hexadecimal and nan are not amounts. */
 static bool leading_number(const char *s, double *ret, const char **ret_end) {
     if (!s || !((*s >= '0' && *s <= '9') || *s == '.' || *s == '+' || *s == '-')) return false;
+    if (strpbrk(s, "xX")) return false;
     char *end;
     double v = strtod(s, &end);
     if (end == s || !isfinite(v)) return false;
