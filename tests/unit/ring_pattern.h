@@ -80,7 +80,7 @@ PATTERN_CHECK(struct ring_state, state)
 PATTERN_CHECK(struct ring_driver, driver)
 PATTERN_CHECK(struct event, event)
 
-/* Its first word is a count, so the version comes from the first entry. */
+/* Its first word is a count, so the version is looked for among those that it can be. */
 static inline uint64_t check_xids(const struct ring_xids *got, uint32_t device, uint64_t lowest, uint64_t highest) {
     struct ring_xids want;
     for (uint64_t v = lowest; v <= highest; v++) {
@@ -169,7 +169,7 @@ static inline const char *pattern_read(const struct ring *r, uint64_t lowest, ui
         IN_PLACE(ring_latest(r, d, &l), check_latest(&l, d), "latest");
         IN_PLACE(ring_state(r, d, &st), check_state(&st, d), "state");
         IN_PLACE(ring_processes(r, d, &p), check_processes(&p, d), "process list");
-        IN_PLACE(ring_xids(r, d, &x), check_xids(&x, d, lowest, highest), "XID list");
+        IN_PLACE(ring_xids(r, d, &x), check_xids(&x, d, highest > 8 ? highest - 8 : 0, highest), "XID list");
         uint64_t head = ring_head(r, d), missing = 0;
         for (uint64_t n = head > ring_slots(r) ? head - ring_slots(r) + 1 : 1; n <= head; n++) {
             if (!ring_sample(r, d, n, &s))
