@@ -68,8 +68,9 @@ static void fill_clocks(const struct model *m, struct shm_card *c) {
         const struct clock_range *r = &m->clocks[i];
         struct shm_clocks *out = &c->clocks[c->mem_clock_count++];
         out->mem_mhz = r->mem_mhz;
-        for (double mhz = r->max_mhz; mhz > r->min_mhz - 0.5 && out->count < SHM_GR_CLOCKS_MAX; mhz -= r->step_mhz)
-            out->gr_mhz[out->count++] = (uint32_t)mhz;
+        int steps = (int)((r->max_mhz - r->min_mhz + 0.5) / r->step_mhz);
+        for (int k = 0; k <= steps && out->count < SHM_GR_CLOCKS_MAX; k++)
+            out->gr_mhz[out->count++] = (uint32_t)(r->max_mhz - k * r->step_mhz);
     }
     c->gr_max_mhz = c->clocks[0].gr_mhz[0];
     c->gr_min_mhz = m->idle_gr_mhz;
