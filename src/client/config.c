@@ -25,14 +25,13 @@ static int widest(const struct loaded *l, int column) {
         char text[1100];
         if (column == 0) snprintf(text, sizeof text, "%s", settings_table[i].name);
         if (column == 1) option_text(&settings_table[i], &l->values, text, sizeof text);
-        if (column == 2) from_text(l, i, text, sizeof text);
         if (text_width(text) > max) max = text_width(text);
     }
     return max < 40 ? max : 40;
 }
 
 /* What a row means goes on a line of its own where the row itself has filled the screen. */
-static void print_row(const struct loaded *l, size_t i, const int width[3], const struct screen *s, struct buf *b) {
+static void print_row(const struct loaded *l, size_t i, const int width[2], const struct screen *s, struct buf *b) {
     const struct option *o = &settings_table[i];
     char value[1100], from[320], range[128];
     option_text(o, &l->values, value, sizeof value);
@@ -42,13 +41,13 @@ static void print_row(const struct loaded *l, size_t i, const int width[3], cons
     buf_puts(b, "  ");
     text_pad(b, *value ? value : "-", width[1]);
     buf_puts(b, "  ");
-    text_pad(b, from, width[2]);
-    buf_printf(b, "\n%s    %s: %s%s\n", s->has_colour ? "\033[2m" : "", o->help, range, s->has_colour ? "\033[0m" : "");
+    buf_printf(b, "%s\n%s    %s: %s%s\n", from, s->has_colour ? "\033[2m" : "", o->help, range,
+               s->has_colour ? "\033[0m" : "");
 }
 
 static void print_table(const struct loaded *l, struct buf *b) {
     struct screen s = screen_look();
-    int width[3] = {widest(l, 0), widest(l, 1), widest(l, 2)};
+    int width[2] = {widest(l, 0), widest(l, 1)};
     text_pad(b, "KEY", width[0] + 2);
     text_pad(b, "VALUE", width[1] + 2);
     buf_puts(b, "FROM\n");

@@ -199,7 +199,8 @@ static void add_row(const struct view *v, size_t at, const struct status_look *l
     below(v, s.d, t->below[row], sizeof t->below[row]);
 }
 
-static void summary(const struct view *v, const struct status_look *look, struct buf *b) {
+static void summary(const struct view *v, const struct status_look *look, struct buf *out) {
+    AUTO(buf_done) struct buf line = {0};
     const char *dot = look->screen.has_utf8 ? " · " : ", ", *driver = "";
     double used_w = 0, limit_w = 0;
     unsigned gpus = 0, busy = 0, unwell = 0;
@@ -214,13 +215,14 @@ static void summary(const struct view *v, const struct status_look *look, struct
         if (get(&s, METRIC_POWER, &value)) used_w += value;
         if (get(&s, METRIC_POWER_LIMIT_ENFORCED, &value)) limit_w += value;
     }
-    buf_printf(b, "%u GPU%s", gpus, gpus == 1 ? "" : "s");
-    if (gpus) buf_printf(b, "%s%u busy", dot, busy);
-    if (unwell) buf_printf(b, "%s%u need%s attention", dot, unwell, unwell == 1 ? "s" : "");
-    if (used_w > 0) buf_printf(b, "%s%.0f W", dot, used_w);
-    if (used_w > 0 && limit_w > 0) buf_printf(b, " of %.0f W", limit_w);
-    if (*driver) buf_printf(b, "%sdriver %s", dot, driver);
-    buf_putc(b, '\n');
+    buf_printf(&line, "%u GPU%s", gpus, gpus == 1 ? "" : "s");
+    if (gpus) buf_printf(&line, "%s%u busy", dot, busy);
+    if (unwell) buf_printf(&line, "%s%u need%s attention", dot, unwell, unwell == 1 ? "s" : "");
+    if (used_w > 0) buf_printf(&line, "%s%.0f W", dot, used_w);
+    if (used_w > 0 && limit_w > 0) buf_printf(&line, " of %.0f W", limit_w);
+    if (*driver) buf_printf(&line, "%sdriver %s", dot, driver);
+    text_cut(out, line.s, look->screen.width);
+    buf_putc(out, '\n');
 }
 
 static void recent_events(const struct view *v, const struct status_look *look, struct buf *b) {
