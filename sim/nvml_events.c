@@ -190,7 +190,7 @@ static nvml_return wait_event(struct nvml_event_set *s, enum call call, uint32_t
 static nvml_return wait_any(struct nvml_event_set *handle, enum call call, uint32_t timeout_ms,
                             struct nvml_event *ret) {
     const struct shm_root *root;
-    struct wire_event e;
+    struct wire_event e = {0};
     nvml_return r = session_check(&root);
     if (r != NVML_SUCCESS) return r;
     struct nvml_event_set *s = take(handle);

@@ -5,8 +5,10 @@ import ctypes as c
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -137,7 +139,8 @@ sys.stdin.readline()
 
 
 def hanging(sim):
-    p = subprocess.Popen([sys.executable, "-c", HANG, LIBRARY], env=sim.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    p = subprocess.Popen([sys.executable, "-c", HANG, LIBRARY], env=sim.env, **pipes)
     return p, int(p.stdout.readline().split()[1])
 
 
@@ -258,20 +261,45 @@ def test_costs(start):
     assert n.fields(d, 83)[0].latency > 3000 and n.fields(d, 82)[0].latency < 1000
 
 
+NOBODY = """
+import ctypes, os, sys
+os.setgid(65534); os.setuid(65534)
+lib, h = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
+assert lib.nvmlInit_v2() == 0 and lib.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(h)) == 0
+sys.exit(getattr(lib, sys.argv[2])(h, *map(int, sys.argv[3:])))
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_set_calls_need_the_right(start):
-    sim, _ = start("--gpus", 1)
-    os.chmod(sim.dir, 0o755)
-    for parent in sim.dir.parents:
-        if parent.stat().st_uid == os.geteuid() and parent != parent.parent and str(parent).startswith("/tmp/"):
-            os.chmod(parent, parent.stat().st_mode | 0o055)
-    code = ("import ctypes, os, sys; os.setgid(65534); os.setuid(65534); lib = ctypes.CDLL(sys.argv[1]); assert lib.nvmlInit_v2() == 0;"
-            "h = ctypes.c_void_p(); assert lib.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(h)) == 0;"
-            "sys.exit(lib.nvmlDeviceSetPowerManagementLimit(h, 300000))")
-    library = sim.dir / "libnvidia-ml.so.1"
-    library.write_bytes(LIBRARY.read_bytes())
-    run = subprocess.run([sys.executable, "-c", code, library], env=sim.env, timeout=20)
-    assert run.returncode == nv.NO_PERMISSION
+def test_set_calls_need_the_right(monkeypatch):
+    with tempfile.TemporaryDirectory() as place:  # pytest's own directories are closed to others
+        os.chmod(place, 0o755)
+        library = Path(place, "libnvidia-ml.so.1")
+        library.write_bytes(LIBRARY.read_bytes())
+        with Simulator(Path(place, "gpusim"), "--model", "p100") as sim:
+            as_nobody = lambda *words: subprocess.run(
+                [sys.executable, "-c", NOBODY, library, *map(str, words)], env=sim.env, timeout=20).returncode
+            app_clocks = ["nvmlDeviceSetApplicationsClocks", sim.gpu()["mem_clocks"][0], sim.gpu()["gr_clocks"][3]]
+            assert as_nobody("nvmlDeviceSetPowerManagementLimit", 200000) == nv.NO_PERMISSION
+            assert as_nobody(*app_clocks) == nv.NO_PERMISSION
+            assert as_nobody("nvmlDeviceSetAPIRestriction", 0, 0) == nv.NO_PERMISSION
+            monkeypatch.setenv("GPUSIM_DIR", str(sim.dir))
+            with nv.Nvml(LIBRARY) as n:
+                assert n.get("APIRestriction", n.device(), 0) == (nv.OK, 1)
+                assert n.DeviceSetAPIRestriction(n.device(), 0, 0) == nv.OK
+                wait_for(lambda: n.get("APIRestriction", n.device(), 0) == (nv.OK, 0), "application clocks are open")
+                assert as_nobody(*app_clocks) == nv.OK
+                wait_for(lambda: n.get("ApplicationsClock", n.device(), 0)[1] == app_clocks[2], "somebody set them")
+
+
+def test_killed_simulator(start):
+    """Its memory stays behind with the last readings in it; they must not pass for readings."""
+    sim, n = start("--gpus", 1)
+    d = n.device()
+    sim.process.kill()
+    sim.process.wait()
+    wait_for(lambda: n.get("Temperature", d, 0)[0] == nv.DRIVER_NOT_LOADED, "the driver is gone", 15)
+    assert n.Shutdown() == nv.OK and n.Init_v2() == nv.DRIVER_NOT_LOADED
 
 
 def test_many_threads(start):
