@@ -226,11 +226,12 @@ bool board_is_there(struct board *b, unsigned device) {
     return there;
 }
 
-void board_add(struct board *b, unsigned device, struct sample *s) {
+void board_add(struct board *b, unsigned device, struct sample *s, const struct ring_processes *p) {
     struct board_device *d = &b->device[device];
     pthread_mutex_lock(&d->lock);
     bool there = is_there(d);
     if (there) sample_out(b, device, s);
+    if (there && p) ring_put_processes(&b->ring, device, p);
     pthread_mutex_unlock(&d->lock);
     if (there) toll(b);
 }

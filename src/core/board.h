@@ -47,8 +47,8 @@ void board_begin(struct board *b, unsigned device, int64_t now_ns);
 void board_end(struct board *b, unsigned device, struct sample *s, const struct ring_processes *p, bool says_lost,
                const char *trouble);
 
-/* Readings from outside the rounds: slow metrics. */
-void board_add(struct board *b, unsigned device, struct sample *s);
+/* Readings from outside the rounds: slow metrics (p may be NULL). */
+void board_add(struct board *b, unsigned device, struct sample *s, const struct ring_processes *p);
 
 /* Worth asking for more than a sign of life. */
 bool board_is_there(struct board *b, unsigned device);

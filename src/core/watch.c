@@ -222,7 +222,8 @@ static void slow_one(struct watch *w, unsigned call, struct misses *m) {
         atomic_store(&w->slow_call, -1);
         if (w->common->again) return;
         if (r.has_processes && i == 0) atomic_store(&w->is_shared, p.total > 1);
-        if (r.came > 0 || r.failed > 0) board_add(w->common->board, (unsigned)w->device + i, &s);
+        if (r.came > 0 || r.failed > 0)
+            board_add(w->common->board, (unsigned)w->device + i, &s, r.has_processes ? &p : NULL);
     }
     atomic_store(&w->slow_cpu_ns, clock_thread_cpu_ns());
 }
@@ -230,8 +231,9 @@ static void slow_one(struct watch *w, unsigned call, struct misses *m) {
 static void slow_first(struct watch *w, struct misses *m) {
     const struct gpu_driver *d = w->common->driver;
     uint64_t fast = atomic_load(&w->fast_calls);
-    for (unsigned c = 0; c < gpu_calls(d) && !w->common->again; c++)
+    for (unsigned c = 0; c < gpu_calls(d) && !w->common->again; c++) {
         if (!(fast & BIT(c))) slow_one(w, c, m);
+    }
     for (unsigned c = 0; c < gpu_calls(d); c++) {
         const int *ids = gpu_call(d, c)->metrics;
         if (ids[0] == METRIC_ENERGY && gpu_cost(w->gpu, c).support == SUPPORT_NO)

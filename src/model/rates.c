@@ -5,8 +5,10 @@
 #define RATE_BLOCK_SHARE 20
 
 static bool is_cheap(const struct rate_call *c, int64_t base_ns) {
-    return c->least_ns <= base_ns && c->cpu_ns < RATE_CHEAP_CPU_NS && c->wall_ns < RATE_CHEAP_WALL_NS &&
-           c->wall_ns * RATE_BLOCK_SHARE < base_ns;
+    int64_t most_ns = RATE_CHEAP_CPU_NS;
+    if (c->least_ns == 0 && base_ns / RATE_CHEAP_SHARE > most_ns) most_ns = base_ns / RATE_CHEAP_SHARE;
+    if (c->least_ns > base_ns || c->cpu_ns >= most_ns) return false;
+    return c->wall_ns < RATE_CHEAP_WALL_NS && c->wall_ns * RATE_BLOCK_SHARE < base_ns;
 }
 
 void rates_plan(struct rate_call *calls, unsigned n, int64_t base_ns, double budget) {
