@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "client/gpu_list.h"
 #include "client/output.h"
 #include "client/programs.h"
@@ -49,7 +50,6 @@ static void make_args(struct load_args *a, const char *program, const struct loa
     arg(a, w->mig ? "--mig" : NULL, w->mig);
     arg(a, w->name ? "--name" : NULL, w->name);
     arg(a, w->work ? "--work" : "--forever", w->work);
-    arg(a, w->detach ? "--quiet" : NULL, NULL);
 }
 
 static int report_end(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED; }
@@ -78,29 +78,45 @@ static int run_for(struct load_args *a, double for_s, struct error *e) {
     _exit(EXIT_FAILED);
 }
 
-/* A task that is refused ends within moments, and says so; one that lives on was taken. */
-static int detach(struct load_args *a, double for_s) {
-    AUTO(buf_done) struct buf b = {0};
+/* In the child: nothing of the terminal is kept, or whoever reads our output would wait for the task. */
+static void become_background(struct load_args *a, double for_s, int said_fd) {
     struct error e;
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    setsid();
+    dup2(null_fd, STDIN_FILENO);
+    dup2(said_fd, STDOUT_FILENO);
+    dup2(said_fd, STDERR_FILENO);
+    if (for_s > 0) _exit(run_for(a, for_s, &e));
+    program_exec(a->argv[0], a->argv, &e);
+    output_note(e.text);
+    _exit(EXIT_FAILED);
+}
+
+/* The task's first line says that it began, or why it did not. */
+static int detach(struct load_args *a, double for_s, struct error *e) {
+    AUTO(buf_done) struct buf b = {0};
+    int said[2];
+    char line[240] = "";
+    if (pipe2(said, O_CLOEXEC) < 0) return fail_errno(e, errno, "pipe");
     pid_t pid = fork();
-    if (pid < 0) return EXIT_FAILED;
-    if (pid == 0) {
-        setsid();
-        int null_fd = open("/dev/null", O_RDWR);
-        dup2(null_fd, STDIN_FILENO);
-        dup2(null_fd, STDOUT_FILENO);
-        if (for_s > 0) _exit(run_for(a, for_s, &e));
-        program_exec(a->argv[0], a->argv, &e);
-        output_note(e.text);
-        _exit(EXIT_FAILED);
+    if (pid == 0) become_background(a, for_s, said[1]);
+    close(said[1]);
+    AUTO(fd_done) int fd = said[0];
+    if (pid < 0) return fail_errno(e, errno, "fork");
+    for (size_t n = 0; n + 1 < sizeof line && !strchr(line, '\n');) {
+        ssize_t got = read(fd, line + n, sizeof line - 1 - n);
+        if (got <= 0) break;
+        n += (size_t)got;
     }
-    for (int i = 0; i < 20; i++) {
-        int status;
-        if (waitpid(pid, &status, WNOHANG) == pid) return report_end(status);
-        usleep(10000);
+    line[strcspn(line, "\n")] = 0;
+    if (strncmp(line, "start ", 6) == 0) {
+        buf_printf(&b, "%d\n", (int)pid);
+        return output_exit(&b);
     }
-    buf_printf(&b, "%d\n", (int)pid);
-    return output_exit(&b);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    output_note(line);
+    return report_end(status) ? report_end(status) : EXIT_FAILED;
 }
 
 /* An unknown GPU is bad input, and the simulator's memory says which there are. */
@@ -149,8 +165,9 @@ int sim_load(const struct command *self, const struct sim_verb *verb, int argc, 
     r = check_gpus(place.dir, flags.words[0], &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     make_args(&args, program, &w, place.dir, flags.words[0]);
-    if (w.detach) return detach(&args, w.for_s);
-    r = w.for_s > 0 ? run_for(&args, w.for_s, &e) : program_exec(program, args.argv, &e);
+    r = w.detach      ? detach(&args, w.for_s, &e)
+        : w.for_s > 0 ? run_for(&args, w.for_s, &e)
+                      : program_exec(program, args.argv, &e);
     return r < 0 ? command_fail(self, &e, EXIT_FAILED) : r;
 }
 
