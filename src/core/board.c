@@ -101,7 +101,8 @@ int board_open_absent(struct board *b, const char *path, const char *why, struct
     shm_done(&b->shm);
     const struct ring_spec none = {.devices = 0, .slots = 64};
     bool have = shm_open_file(path, true, 4096, &b->shm, &ignored) == 0 &&
-                ring_attach(&b->ring, b->shm.mem, b->shm.size, &ignored) == 0;
+                ring_attach(&b->ring, b->shm.mem, b->shm.size, &ignored) == 0 &&
+                ring_inherit(&b->ring, (uint32_t)getpid(), clock_boot_ns());
     if (!have) {
         shm_done(&b->shm);
         int r = create(b, path, &none, e);

@@ -217,14 +217,11 @@ static bool is_mendable(const struct ring *r) {
     return true;
 }
 
-bool ring_adopt(struct ring *r, const struct ring_spec *spec, uint32_t pid, int64_t now_boot_ns) {
-    if (r->devices != spec->devices || r->slots != spec->slots) return false;
-    for (uint32_t d = 0; d < spec->devices; d++)
-        if (memcmp(&block(r, d)->inventory, &spec->inventory[d], sizeof spec->inventory[d]) != 0) return false;
+bool ring_inherit(struct ring *r, uint32_t pid, int64_t now_boot_ns) {
     if (!is_mendable(r)) return false;
     twin_mend(r->h->driver, WORDS(struct ring_driver));
     fifo_mend(r->h->event, RING_EVENTS, EVENT_SLOT_WORDS, &r->h->event_head);
-    for (uint32_t d = 0; d < spec->devices; d++) {
+    for (uint32_t d = 0; d < r->devices; d++) {
         struct device_block *b = block(r, d);
         twin_mend(b->state, WORDS(struct ring_state));
         twin_mend(b->latest, WORDS(struct latest));
@@ -235,6 +232,13 @@ bool ring_adopt(struct ring *r, const struct ring_spec *spec, uint32_t pid, int6
     atomic_store_explicit(&r->h->writer, pid, memory_order_relaxed);
     ring_beat(r, now_boot_ns);
     return true;
+}
+
+bool ring_adopt(struct ring *r, const struct ring_spec *spec, uint32_t pid, int64_t now_boot_ns) {
+    if (r->devices != spec->devices || r->slots != spec->slots) return false;
+    for (uint32_t d = 0; d < spec->devices; d++)
+        if (memcmp(&block(r, d)->inventory, &spec->inventory[d], sizeof spec->inventory[d]) != 0) return false;
+    return ring_inherit(r, pid, now_boot_ns);
 }
 
 uint32_t ring_devices(const struct ring *r) { return r->devices; }

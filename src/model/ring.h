@@ -97,8 +97,10 @@ void ring_format(struct ring *r, void *mem, const struct ring_spec *spec, uint32
  * file that its owner makes shorter later, which is SIGBUS: read only the rings of those who are trusted that far. */
 int ring_attach(struct ring *r, void *mem, size_t size, struct error *e) MUST_CHECK;
 
-/* Writer after a restart: takes an attached ring over if it has just this spec; mends what a dead writer left. */
-bool ring_adopt(struct ring *r, const struct ring_spec *spec, uint32_t pid, int64_t now_boot_ns);
+/* Writer after a restart: mends what a dead writer left of an attached ring and takes it over. False when there is
+ * nothing to mend it from. ring_adopt does so only if the ring has just this spec. */
+bool ring_inherit(struct ring *r, uint32_t pid, int64_t now_boot_ns) MUST_CHECK;
+bool ring_adopt(struct ring *r, const struct ring_spec *spec, uint32_t pid, int64_t now_boot_ns) MUST_CHECK;
 
 uint32_t ring_devices(const struct ring *r);
 uint32_t ring_slots(const struct ring *r);

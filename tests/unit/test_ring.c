@@ -195,6 +195,23 @@ static void adopting(void **state) {
     assert_false(ring_adopt(&r, &spec, 9, 8)); /* nothing whole to mend it from */
 }
 
+/* As a sampler does that finds no driver: it takes over whatever cards the ring has. */
+static void inheriting(void **state) {
+    struct fixture *f = *state;
+    struct ring r;
+    struct error e;
+    struct latest l;
+    pattern_write_round(&f->w, 1);
+    atomic_store(&block(&f->w, 1)->latest[0], 11); /* half-written by the one before */
+    assert_int_equal(ring_attach(&r, f->mem, f->size, &e), 0);
+    assert_true(ring_inherit(&r, 9, 8));
+    assert_int_equal(ring_writer(&r), 9);
+    assert_int_equal(ring_beat_ns(&r), 8);
+    assert_int_equal(atomic_load(&block(&r, 1)->latest[0]) & 1, 0);
+    assert_true(ring_latest(&r, 1, &l));
+    assert_int_equal(check_latest(&l, 1), 1);
+}
+
 static void contents_out_of_bounds(void **state) {
     struct fixture *f = *state;
     struct ring_processes p = {.boot_ns = 1, .count = 5000, .total = 5000};
