@@ -272,8 +272,15 @@ static void the_bell(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(empty),    T(attaching_to_bad_memory), T(attaching_to_a_part),         T(the_newest_overwrites_the_oldest),
-        T(adopting), T(contents_out_of_bounds),  T(a_header_that_changes_later), T(the_bell),
+        T(empty),
+        T(attaching_to_bad_memory),
+        T(attaching_to_a_part),
+        T(the_newest_overwrites_the_oldest),
+        T(adopting),
+        T(inheriting),
+        T(contents_out_of_bounds),
+        T(a_header_that_changes_later),
+        T(the_bell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
