@@ -59,7 +59,7 @@ static int visit_members(struct walk *w, const json_t *j, int depth, struct erro
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)j, key, value) {
-        if (!*key) return fail(e, -EINVAL, "%s: an empty key", w->path.s);
+        if (!*key) return fail(e, -EINVAL, "%s%san empty key", w->path.s, w->path.len ? ": " : "");
         size_t mark = w->path.len;
         buf_printf(&w->path, "%s%s", mark ? "." : "", key);
         int r = visit(w, value, depth + 1, e);
