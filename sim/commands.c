@@ -118,6 +118,7 @@ static int run_load(struct call *c) {
     uint32_t from, to;
     int r = gpus_of(c, c->word[1], &from, &to);
     if (r) return r;
+    if (!c->c) return wrong(c, "load: no tasks can be started here");
     if (c->word[2] && strcmp(c->word[2], "off") == 0) {
         int n = 0;
         for (uint32_t i = from; i < to; i++) n += children_stop(c->c, i);

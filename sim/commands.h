@@ -7,5 +7,5 @@
 #include "sim/children.h"
 #include "sim/machine.h"
 
-/* Does what `line` says and appends what to print. Returns NVML's code; when it is not 0 the text is one sentence. */
+/* Does what `line` says and appends what to print. Without children (NULL) `load` is refused. Returns NVML's code; when it is not 0 the text is one sentence. */
 int command_run(struct machine *m, struct children *c, bool may_set, const char *line, struct buf *ret);

@@ -14,11 +14,11 @@ struct part {
 };
 
 static const struct part large[] = {
-    {"train.py",    KIND_MATMUL,   1.00, 0.62, 25, 70},
-    {"finetune.py", KIND_MATMUL,   0.82, 0.48, 20, 50},
-    {"vllm-serve",  KIND_INFER,    0.64, 0.70, 40, 90},
-    {"gmx-mdrun",   KIND_GRAPHICS, 0.74, 0.12, 15, 45},
-    {"embed.py",    KIND_COPY,     0.58, 0.35, 12, 30},
+    {"train.py",    KIND_MATMUL, 1.00, 0.62, 25, 70},
+    {"finetune.py", KIND_MATMUL, 0.82, 0.48, 20, 50},
+    {"vllm-serve",  KIND_INFER,  0.64, 0.70, 40, 90},
+    {"gmx-mdrun",   KIND_HPC,    0.74, 0.12, 15, 45},
+    {"embed.py",    KIND_COPY,   0.58, 0.35, 12, 30},
 };
 static const struct part small[] = {
     {"jupyter-kernel", KIND_SMALL, 0.14, 0.04, 15, 60},

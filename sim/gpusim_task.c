@@ -29,17 +29,17 @@ struct job {
 static const struct {
     const char *name, *arg, *help;
 } rows[] = {
-    {"gpu",     "I",       "use that GPU; give it again for more (0)"                   },
-    {"memory",  "SIZE",    "take that much on each: 4G, 512M (512M)"                    },
-    {"demand",  "SHARE",   "of a GPU: 14%, 100% (100%)"                                 },
-    {"work",    "SECONDS", "as long as that alone at full speed (10)"                   },
-    {"forever", NULL,      "work until killed"                                          },
-    {"kind",    "KIND",    "matmul, copy, small, graphics, infer, video, idle (matmul)" },
-    {"mig",     "I",       "use that MIG instance of the GPU (the first)"               },
-    {"name",    "NAME",    "be called that in lists and in the kernel log (gpusim-task)"},
-    {"dir",     "DIR",     "the simulator's: $GPUSIM_DIR, else /dev/shm/gpusim-UID"     },
-    {"quiet",   NULL,      "print nothing when all goes well"                           },
-    {"help",    NULL,      "this"                                                       },
+    {"gpu",     "I",       "use that GPU; give it again for more (0)"                       },
+    {"memory",  "SIZE",    "take that much on each: 4G, 512M (512M)"                        },
+    {"demand",  "SHARE",   "of a GPU: 14%, 100% (100%)"                                     },
+    {"work",    "SECONDS", "as long as that alone at full speed (10)"                       },
+    {"forever", NULL,      "work until killed"                                              },
+    {"kind",    "KIND",    "matmul, copy, small, graphics, infer, video, hpc, idle (matmul)"},
+    {"mig",     "I",       "use that MIG instance of the GPU (the first)"                   },
+    {"name",    "NAME",    "be called that in lists and in the kernel log (gpusim-task)"    },
+    {"dir",     "DIR",     "the simulator's: $GPUSIM_DIR, else /dev/shm/gpusim-UID"         },
+    {"quiet",   NULL,      "print nothing when all goes well"                               },
+    {"help",    NULL,      "this"                                                           },
 };
 
 __attribute__((noreturn)) PRINTF(2, 3) static void leave(int code, const char *fmt, ...) {
@@ -113,19 +113,22 @@ static void parse(struct job *j, int argc, char **argv) {
     if (!j->ask.gpus) j->ask.gpus = 1;
 }
 
+static void open_device(const struct job *j, const char *name) {
+    /* Below the directory that was given and not as published: in a container it has another name. */
+    char path[sizeof j->dir + 64];
+    snprintf(path, sizeof path, "%s/" SHM_DEV "/%s", j->dir, name);
+    if (open(path, O_RDWR | O_CLOEXEC) < 0 && errno != ENOENT) leave(1, "open %s: %s", path, strerror(errno));
+}
+
 /* As a CUDA process does: the control device, the memory device, then each GPU's. They stay open until the end. */
 static void open_devices(const struct job *j, const struct shm_root *root) {
-    static const char *const shared[] = {"nvidiactl", "nvidia-uvm"};
-    char path[512];
-    for (size_t i = 0; i < ARRAY_LEN(shared) + root->gpu_count; i++) {
-        size_t gpu = i - ARRAY_LEN(shared);
-        if (i < ARRAY_LEN(shared))
-            snprintf(path, sizeof path, "%s/%s", root->dev_dir, shared[i]);
-        else if (j->ask.gpus >> gpu & 1)
-            snprintf(path, sizeof path, "%s/nvidia%u", root->dev_dir, shm_gpu(root, (uint32_t)gpu)->card.minor_number);
-        else
-            continue;
-        if (open(path, O_RDWR | O_CLOEXEC) < 0 && errno != ENOENT) leave(1, "open %s: %s", path, strerror(errno));
+    open_device(j, "nvidiactl");
+    open_device(j, "nvidia-uvm");
+    for (uint32_t i = 0; i < root->gpu_count; i++) {
+        char name[32];
+        if (!(j->ask.gpus >> i & 1)) continue;
+        snprintf(name, sizeof name, "nvidia%u", shm_gpu(root, i)->card.minor_number);
+        open_device(j, name);
     }
 }
 

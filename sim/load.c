@@ -51,6 +51,13 @@ const struct kind kinds[KIND_COUNT] = {
                  [UNIT_NVJPG] = 0.12, [UNIT_NVOFA] = 0.05},
         .pcie_tx = 340e6, .pcie_rx = 290e6,
     },
+    [KIND_HPC] = {
+        "hpc", "number crunching: FP64 and FP32 units",
+        .util = 0.98, .core = 0.78, .swing = 0.4, .mem_util = 0.4, .clock_bound = 0.8,
+        .unit = {[UNIT_GRAPHICS] = 0.96, [UNIT_SM] = 0.86, [UNIT_OCCUPANCY] = 0.44, [UNIT_INTEGER] = 0.18,
+                 [UNIT_DRAM] = 0.33, [UNIT_FP64] = 0.37, [UNIT_FP32] = 0.21},
+        .pcie_tx = 12e6, .pcie_rx = 18e6, .nvlink_tx = 4e9, .nvlink_rx = 4e9,
+    },
     [KIND_IDLE] = {"idle", "a context and its memory, nothing running"},
 };
 /* clang-format on */

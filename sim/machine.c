@@ -88,7 +88,10 @@ static int step(struct machine *m, double dt_s) {
     count_mig(m, dt_s);
     for (uint32_t i = 0; i < m->gpu_count; i++) {
         if (m->board[i].lost) continue;
+        uint32_t pstate = m->plant[i].pstate;
         plant_step(&m->plant[i], &m->load[i], dt_s);
+        if (m->plant[i].pstate != pstate && m->listener.event)
+            m->listener.event(m->listener.self, i, EVENT_PSTATE, m->plant[i].pstate);
         if (m->plant[i].burnt) machine_lose(m, i);
     }
     m->now_s += dt_s;

@@ -9,7 +9,14 @@
 #include "sim/plant.h"
 #include "sim/tasks.h"
 
-enum { EVENT_ECC_SINGLE = 0x1, EVENT_ECC_DOUBLE = 0x2, EVENT_PSTATE = 0x4, EVENT_XID = 0x8, EVENT_CLOCK = 0x10 };
+enum { /* nvmlEventType* */
+       EVENT_ECC_SINGLE = 0x1,
+       EVENT_ECC_DOUBLE = 0x2,
+       EVENT_PSTATE = 0x4,
+       EVENT_XID = 0x8,
+       EVENT_UNAVAILABLE = 0x4000,
+       EVENT_RECOVERY = 0x8000,
+};
 
 struct board { /* what a card keeps beside its physics, and what is wrong with it */
     bool lost;

@@ -63,20 +63,34 @@ void plant_reset_settings(struct plant *p) {
     };
 }
 
-void plant_init(struct plant *p, const struct model *m, const struct shm_card *c, uint64_t seed, double air_c) {
-    *p = (struct plant){.model = m, .card = c, .rng = (seed + c->index + 1) * 0x9e3779b97f4a7c15u | 1};
-    p->world = (struct plant_world){.air_c = air_c, .cooling = 1};
+static void rest(struct plant *p) {
+    const struct model *m = p->model;
     plant_reset_settings(p);
     p->gr_mhz = m->idle_gr_mhz;
     p->mem_mhz = m->idle_mem_mhz;
     p->pstate = m->idle_pstate;
-    p->ceiling_mhz = c->gr_max_mhz;
-    p->core_w = m->idle_w;
+    p->ceiling_mhz = p->card->gr_max_mhz;
+    p->core_w = p->felt_w = m->idle_w;
+    p->mem_w = p->jitter = p->jitter_slow = 0;
     p->reasons = REASON_IDLE;
-    for (uint32_t i = 0; i < c->fan_count; i++) p->fan_pct[i] = m->fan_still_c ? 0 : m->fan_min_pct;
+    p->hw_slow = p->burnt = false;
+    for (uint32_t i = 0; i < p->card->fan_count; i++) p->fan_pct[i] = m->fan_still_c ? 0 : m->fan_min_pct;
     thermal_settle(&p->thermal, m->idle_w, 0, m->resistance, cooling_now(p));
     p->sensor[0] = round(plant_core_c(p));
     p->sensor[1] = round(plant_mem_c(p));
+}
+
+void plant_init(struct plant *p, const struct model *m, const struct shm_card *c, uint64_t seed, double air_c) {
+    *p = (struct plant){.model = m, .card = c, .rng = (seed + c->index + 1) * 0x9e3779b97f4a7c15u | 1};
+    p->world = (struct plant_world){.air_c = air_c, .cooling = 1};
+    rest(p);
+}
+
+void plant_revive(struct plant *p) {
+    p->world.cooling = 1;
+    p->world.fans_dead = 0;
+    p->world.brake = false;
+    rest(p);
 }
 
 static void shake(struct plant *p, const struct load *l, double dt_s) {

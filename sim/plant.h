@@ -78,6 +78,9 @@ struct plant {
 /* A card that has been idle in air of air_c for long. */
 void plant_init(struct plant *p, const struct model *m, const struct shm_card *c, uint64_t seed, double air_c);
 
+/* A card that comes back from a reset: cool, with defaults. Counters go on. */
+void plant_revive(struct plant *p);
+
 /* Driver defaults: what a freshly loaded driver applies. */
 void plant_reset_settings(struct plant *p);
 

@@ -50,6 +50,7 @@ static void tell(struct machine *m, uint32_t gpu, uint64_t type, uint64_t value)
 void machine_xid(struct machine *m, uint32_t gpu, uint32_t code) {
     struct board *b = &m->board[gpu];
     struct task *blamed = task_on(m, gpu);
+    uint32_t before = b->recovery_action;
     const char *rest = NULL;
     bool kills = false;
     for (size_t i = 0; i < sizeof xids / sizeof *xids; i++) {
@@ -59,9 +60,11 @@ void machine_xid(struct machine *m, uint32_t gpu, uint32_t code) {
         if (xids[i].recovery > b->recovery_action) b->recovery_action = xids[i].recovery;
     }
     b->last_xid = code;
+    bool asks_more = b->recovery_action != before;
     if (m->listener.xid)
         m->listener.xid(m->listener.self, gpu, code, blamed ? blamed->pid : 0, blamed ? blamed->ask.name : "", rest);
     tell(m, gpu, EVENT_XID, code);
+    if (asks_more) tell(m, gpu, EVENT_RECOVERY, b->recovery_action);
     if (kills && blamed && m->listener.evict)
         m->listener.evict(m->listener.self, blamed, CODE_LOST, "an uncorrectable memory error hit this task");
 }
@@ -87,6 +90,7 @@ void machine_lose(struct machine *m, uint32_t gpu) {
     if (m->board[gpu].lost) return;
     machine_xid(m, gpu, 79);
     m->board[gpu].lost = true;
+    tell(m, gpu, EVENT_UNAVAILABLE, 0);
     evict_all(m, UINT64_C(1) << gpu, CODE_LOST, "the GPU has fallen off the bus");
 }
 
@@ -136,11 +140,8 @@ void machine_heal(struct machine *m, uint32_t gpu) {
     struct board *b = &m->board[gpu];
     struct plant *p = &m->plant[gpu];
     if (b->lost) {
-        /* It comes back from a reset: cold enough, with defaults. */
-        double at_s = p->at_s, energy_j = p->energy_j;
-        plant_init(p, p->model, p->card, m->seed, m->air_c);
-        p->at_s = p->now.at_s = at_s;
-        p->energy_j = p->now.energy_j = energy_j;
+        p->world.air_c = m->air_c;
+        plant_revive(p);
     }
     b->lost = b->hung = p->burnt = false;
     b->hang_pid = 0;

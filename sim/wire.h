@@ -71,6 +71,7 @@ enum wire_kind { /* what a task does; each heats and fills the units in its own 
                  KIND_GRAPHICS,
                  KIND_INFER,
                  KIND_VIDEO,
+                 KIND_HPC,
                  KIND_IDLE, /* a context and memory, no work */
                  KIND_COUNT
 };
