@@ -9,12 +9,15 @@ uint64_t ecc_total(const struct shm_state *s, uint32_t kind, uint32_t counter) {
 }
 
 /* Counters count only while ECC is on. */
+static nvml_return check_counter(const struct ask *q, uint32_t kind, uint32_t counter) {
+    if (kind > NVML_ECC_UNCORRECTED || counter > NVML_ECC_AGGREGATE) return NVML_ERROR_INVALID_ARGUMENT;
+    return q->s.ecc_mode ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
 static nvml_return ask_ecc(struct ask *q, enum call call, struct nvml_device *d, uint32_t kind, uint32_t counter,
                            const void *out) {
     nvml_return r = ask_device(q, call, d, CAN(ECC), out);
-    if (r != NVML_SUCCESS) return r;
-    if (kind > NVML_ECC_UNCORRECTED || counter > NVML_ECC_AGGREGATE) return NVML_ERROR_INVALID_ARGUMENT;
-    return q->s.ecc_mode ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    return r == NVML_SUCCESS ? check_counter(q, kind, counter) : r;
 }
 
 EXPORT nvml_return nvmlDeviceGetEccMode(struct nvml_device *device, uint32_t *current, uint32_t *pending) {
@@ -51,16 +54,30 @@ EXPORT nvml_return nvmlDeviceGetDetailedEccErrors(struct nvml_device *device, ui
     return NVML_SUCCESS;
 }
 
+/* With MIG on, volatile errors are told of instances and not of the card, and of instances nothing but uncorrected ones
+   outside the DRAM. The simulator does not know where on the die one struck: the first instance has them all. */
+static nvml_return check_divided(const struct ask *q, uint32_t kind, uint32_t counter, uint32_t location) {
+    if (!q->card->mig_mode) return NVML_SUCCESS;
+    if (q->mig == NVML_NO_INSTANCE) return counter == NVML_ECC_VOLATILE ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+    bool is_told = kind == NVML_ECC_UNCORRECTED && counter == NVML_ECC_VOLATILE && location != NVML_MEMORY_DRAM;
+    return is_told ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
 EXPORT nvml_return nvmlDeviceGetMemoryErrorCounter(struct nvml_device *device, uint32_t kind, uint32_t counter,
                                                    uint32_t location, uint64_t *ret) {
     struct ask q;
-    nvml_return r = ask_ecc(&q, CALL_nvmlDeviceGetMemoryErrorCounter, device, kind, counter, ret);
+    nvml_return r = ask_any_device(&q, CALL_nvmlDeviceGetMemoryErrorCounter, device, CAN(ECC), ret);
+    if (r == NVML_SUCCESS) r = check_counter(&q, kind, counter);
     if (r != NVML_SUCCESS) return r;
     if (location >= NVML_MEMORY_LOCATIONS) return NVML_ERROR_INVALID_ARGUMENT;
     bool is_older = q.card->architecture < NVML_ARCH_AMPERE;
     if (location == NVML_MEMORY_SRAM && is_older) return NVML_ERROR_NOT_SUPPORTED;
     if (location == NVML_MEMORY_CBU && (is_older || kind == NVML_ECC_CORRECTED)) return NVML_ERROR_NOT_SUPPORTED;
-    *ret = kind == NVML_ECC_CORRECTED ? q.s.ecc_corrected[counter][location] : q.s.ecc_uncorrected[counter][location];
+    r = check_divided(&q, kind, counter, location);
+    if (r != NVML_SUCCESS) return r;
+    bool has_none = q.mig != NVML_NO_INSTANCE && q.mig > 0;
+    const uint64_t *places = kind == NVML_ECC_CORRECTED ? q.s.ecc_corrected[counter] : q.s.ecc_uncorrected[counter];
+    *ret = has_none ? 0 : places[location];
     return NVML_SUCCESS;
 }
 

@@ -40,12 +40,16 @@ EXPORT nvml_return nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct
     return NVML_SUCCESS;
 }
 
+/* A MIG device has the window of its memory slices, of which there are eight to a card. */
+enum { MEMORY_SLICES = 8 };
+
 EXPORT nvml_return nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1 *ret) {
     struct ask q;
-    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetBAR1MemoryInfo, device, CAN(BAR1), ret);
+    nvml_return r = ask_any_device(&q, CALL_nvmlDeviceGetBAR1MemoryInfo, device, CAN(BAR1), ret);
     if (r != NVML_SUCCESS) return r;
-    ret->total = q.card->bar1_bytes;
-    ret->used = q.s.bar1_used_bytes;
+    uint32_t slices = q.mig == NVML_NO_INSTANCE ? MEMORY_SLICES : q.card->mig[q.mig].mem_slices;
+    ret->total = q.card->bar1_bytes / MEMORY_SLICES * slices;
+    ret->used = q.s.bar1_used_bytes / MEMORY_SLICES * slices;
     ret->free = ret->total - ret->used;
     return NVML_SUCCESS;
 }

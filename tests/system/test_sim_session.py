@@ -230,6 +230,10 @@ def test_mig(start, model):
         assert code == nv.OK and attributes.sm == want["sm_count"] and attributes.memory_mib == want["memory_bytes"] >> 20
         code, memory = n.get("MemoryInfo", m, kind=nv.Memory)
         assert code == nv.OK and memory.total == want["memory_bytes"]
+        code, bar = n.get("BAR1MemoryInfo", m, kind=nv.Memory)
+        assert code == nv.OK and 0 < bar.total < g["bar1_bytes"]
+        assert n.get("MemoryErrorCounter", m, 1, 0, 7, kind=u64) == (nv.OK, 0)
+        assert n.get("MemoryErrorCounter", m, 0, 0, 2, kind=u64)[0] == nv.NOT_SUPPORTED
         assert n.get("PowerUsage", m)[0] == nv.NOT_SUPPORTED
         assert n.DeviceGetDeviceHandleFromMigDeviceHandle(m, c.byref(m)) == nv.OK and n.text("UUID", m)[1] == g["uuid"]
     hole = n.DeviceGetMigDeviceHandleByIndex(d, len(g["mig"]), c.byref(m))
