@@ -50,6 +50,9 @@ int home_open(struct home *h, const char *dir, struct error *e) {
     if (r < 0) return r;
     if (!realpath(dir, h->dir)) return fail_errno(e, errno, "%s", dir);
 
+    struct stat st;
+    if (stat(h->dir, &st) < 0) return fail_errno(e, errno, "%s", h->dir);
+    if (st.st_uid != geteuid()) return fail(e, -EINVAL, "%s: the directory belongs to another user", h->dir);
     r = take_lock(h, e);
     if (r < 0) return r;
     /* What one that was killed left: no one shall connect to it or map it while this one gets ready. */

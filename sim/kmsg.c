@@ -12,7 +12,7 @@
 int kmsg_open(struct kmsg *k, const char *dir, struct error *e) {
     char path[4096];
     snprintf(path, sizeof path, "%s/" SHM_KMSG, dir);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) return fail_errno(e, errno, "open %s", path);
     *k = (struct kmsg){.fd = fd, .sequence = 1};
     return 0;

@@ -188,6 +188,14 @@ def test_strangers_may_look_but_not_touch(tmp_path):
         assert refused.returncode == 2 and "only root" in refused.stderr
 
 
+def test_a_directory_of_another_owner(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs a second user")
+    os.chown(tmp_path, 65534, 65534)
+    r = run(GPUSIM, "--dir", tmp_path)
+    assert r.returncode == 2 and "belongs to another user" in r.stderr and not os.listdir(tmp_path)
+
+
 def test_the_day_is_lively(tmp_path):
     with Simulator(tmp_path, "--model", "h200:8", "--day", "--speed", 4) as s:
         busy = lambda: [i for i in range(8) if tasks_on(s, i)]
