@@ -201,6 +201,7 @@ void board_end(struct board *b, unsigned device, struct sample *s, const struct 
     int64_t now_ns = clock_boot_ns();
     pthread_mutex_lock(&d->lock);
     d->health.says_lost = says_lost;
+    d->health.has_failed = !s;
     if (s) {
         d->health.good_ns = now_ns;
         d->trouble[0] = 0;
@@ -235,6 +236,13 @@ void board_add(struct board *b, unsigned device, struct sample *s, const struct 
     if (there && p) ring_put_processes(&b->ring, device, p);
     pthread_mutex_unlock(&d->lock);
     if (there) toll(b);
+}
+
+void board_waits_for(struct board *b, unsigned device, const char *call) {
+    struct board_device *d = &b->device[device];
+    pthread_mutex_lock(&d->lock);
+    snprintf(d->trouble, sizeof d->trouble, "%s has not come back", call);
+    pthread_mutex_unlock(&d->lock);
 }
 
 void board_fence(struct board *b, unsigned device, bool is_fenced, const char *why) {

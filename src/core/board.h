@@ -53,6 +53,9 @@ void board_add(struct board *b, unsigned device, struct sample *s, const struct 
 /* Worth asking for more than a sign of life. */
 bool board_is_there(struct board *b, unsigned device);
 
+/* The call that a round is waiting in, for the words of a card that does not answer. */
+void board_waits_for(struct board *b, unsigned device, const char *call);
+
 void board_fence(struct board *b, unsigned device, bool is_fenced, const char *why);
 void board_keep(struct board *b, unsigned device, const int *metrics, int64_t for_ns);
 void board_energy_is_ours(struct board *b, unsigned device);

@@ -20,6 +20,9 @@
 #define LONGEST_PAUSE_NS (30 * NS_PER_S)
 #define AFTER_LOOK_NS (10 * NS_PER_MS)
 #define AGAIN_PAUSE_NS (200 * NS_PER_MS)
+#define AGAIN_LONGEST_NS (5 * NS_PER_S)
+#define KILLED_PAUSE_NS (20 * NS_PER_MS) /* killed by someone while it did its work: it is missed at once */
+#define KILLS_FREE 100
 
 static void child_exec(struct child *c) {
     char fd_text[16];
@@ -82,6 +85,7 @@ void child_reaped(struct child *c, int status, int64_t now_ns, bool is_stopping)
     char words[80];
     bool wants_again = WIFEXITED(status) && WEXITSTATUS(status) == SAMPLER_AGAIN;
     bool was_told = c->state == CHILD_ENDING;
+    int64_t ran_ns = now_ns - c->started_ns;
     c->pid = 0;
     c->state = CHILD_DOWN;
     if (is_stopping) {
@@ -92,8 +96,10 @@ void child_reaped(struct child *c, int status, int64_t now_ns, bool is_stopping)
         c->start_ns = now_ns;
         return;
     }
-    int64_t pause_ns = backoff_next(&c->backoff, now_ns - c->started_ns, wants_again ? AGAIN_PAUSE_NS : FIRST_PAUSE_NS,
-                                    wants_again ? 5 * NS_PER_S : LONGEST_PAUSE_NS);
+    bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && c->heart && c->heart->ready_ns;
+    int64_t pause_ns = wants_again  ? backoff_next(&c->backoff, ran_ns, 0, AGAIN_PAUSE_NS, AGAIN_LONGEST_NS)
+                       : was_killed ? backoff_next(&c->backoff, ran_ns, KILLS_FREE, KILLED_PAUSE_NS, LONGEST_PAUSE_NS)
+                                    : backoff_next(&c->backoff, ran_ns, 0, FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
     c->start_ns = now_ns + pause_ns;
     if (!wants_again)
         log_line(LOG_WARN, "child_ended", -1, "%s %s; starting it again in %.1f s", c->name,

@@ -253,6 +253,16 @@ static const struct control_verb_row verbs[CONTROL_VERBS] = {
 
 /* ---- the main thread ---- */
 
+static void fast_judge(int64_t now_ns) {
+    for (unsigned i = 0; i < self.watch_count; i++) {
+        const struct watch *w = &self.watch[i];
+        int call = w->fast_call;
+        if (call >= 0 && w->device >= 0)
+            board_waits_for(&self.board, (unsigned)w->device, gpu_call(self.common.driver, (unsigned)call)->name);
+    }
+    board_judge(&self.board, now_ns);
+}
+
 static void slow_judge(int64_t now_ns) {
     for (unsigned i = 0; i < self.watch_count; i++) {
         struct watch *w = &self.watch[i];
@@ -272,7 +282,7 @@ static void tick(void) {
     int64_t now_ns = clock_boot_ns();
     self.heart->beat_ns = now_ns;
     if (self.heart->ready_ns) {
-        board_judge(&self.board, now_ns);
+        fast_judge(now_ns);
         slow_judge(now_ns);
         return;
     }

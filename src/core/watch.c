@@ -121,7 +121,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
     unsigned device = (unsigned)w->device + i;
     struct sample s;
     struct round r = {0};
-    memset(&s, 0, offsetof(struct sample, value));
+    memset(&s, 0, sizeof s); /* all of it goes into memory that anyone may read */
     s.boot_ns = clock_boot_ns();
     s.real_ns = clock_real_ns();
     board_begin(w->common->board, device, s.boot_ns);
@@ -134,11 +134,12 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
     }
     atomic_store_explicit(&w->fast_call, -1, memory_order_relaxed);
     if (w->common->again) return;
-    if (r.came == 0 || r.lost) {
+    /* What was read before a call hung is history by now: say nothing and read anew. */
+    bool was_hung = clock_boot_ns() - s.boot_ns > w->common->board->answer_ns;
+    if (r.came == 0 || r.lost || was_hung) {
         char words[104];
-        bool any = r.failed > 0;
         board_end(w->common->board, device, NULL, NULL, r.lost > 0,
-                  any ? trouble_words(w, &r, words, sizeof words) : NULL);
+                  r.failed ? trouble_words(w, &r, words, sizeof words) : NULL);
         if (r.stale && r.stale == r.failed) watch_again(w->common, "the driver no longer knows a GPU");
         return;
     }
@@ -158,7 +159,9 @@ static void fast_rounds(struct watch *w) {
     while (!w->common->again) {
         for (unsigned i = 0; i < parts(w); i++) round_fast(w, i, &m[i], &p, due_ns);
         int64_t base_ns = w->common->base_ns;
-        int64_t next_ns = next_tick(clock_boot_ns(), base_ns);
+        int64_t now_ns = clock_boot_ns(), next_ns = next_tick(now_ns, base_ns);
+        if (now_ns - due_ns > w->common->board->answer_ns)
+            next_ns = now_ns; /* it was stuck: do not wait for the tick */
         /* someone changed the rate or asked to look: the tick is then */
         due_ns = doze(w, next_ns, &seen) ? clock_boot_ns() : next_ns;
     }
@@ -212,7 +215,7 @@ static void slow_one(struct watch *w, unsigned call, struct misses *m) {
         struct sample s;
         struct ring_processes p;
         struct round r = {0};
-        memset(&s, 0, offsetof(struct sample, value));
+        memset(&s, 0, sizeof s); /* all of it goes into memory that anyone may read */
         s.boot_ns = clock_boot_ns();
         s.real_ns = clock_real_ns();
         atomic_store(&w->slow_call, (int)call);

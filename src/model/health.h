@@ -10,6 +10,7 @@ struct health {
     int64_t asked_ns; /* a round is under way since then; 0: none */
     int64_t good_ns;  /* the last round that brought anything; 0: never */
     int64_t first_ns; /* when watching began */
+    bool has_failed;  /* the last round brought nothing */
     bool says_lost;   /* the driver said so in the last round */
     bool is_fenced;   /* not ours to ask */
 };

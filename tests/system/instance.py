@@ -1,0 +1,107 @@
+"""A gpumgr of a test's own: started on a simulator, looked at through its commands and its ring."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from simulator import BUILD, LIBRARY, wait_for
+
+GPUMGR = BUILD / "gpumgr"
+
+
+def clean_env(**more):
+    """No settings of the person who runs the tests leak in."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMGR_", "GPUSIM_"))}
+    return {**env, "LC_ALL": "C.UTF-8", **{k: str(v) for k, v in more.items()}}
+
+
+class Instance:
+    def __init__(self, sim=None, *flags, role="node", env=None):
+        self.dir = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+        self.log_path = self.dir / "log"
+        self.env = clean_env(**(env or {}), **({"GPUSIM_DIR": sim.dir} if sim else {}))
+        command = [GPUMGR, role, "--dir", self.dir, *(["--gpu-library", LIBRARY] if sim else []), *flags]
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(list(map(str, command)), env=self.env, stderr=self.log_path.open("w"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def log(self):
+        return [json.loads(line) for line in self.log_path.read_text().splitlines() if line.startswith("{")]
+
+    def said(self, event):
+        return [line for line in self.log() if line["event"] == event]
+
+    def children(self):
+        try:
+            return [int(p) for p in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()]
+        except FileNotFoundError:
+            return []
+
+    def samplers(self):
+        def is_sampler(pid):
+            try:
+                return b"\0sample\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            except (FileNotFoundError, ProcessLookupError):
+                return False
+        return [p for p in self.children() if is_sampler(p)]
+
+    def sampler(self):
+        return wait_for(self.samplers, "a sampler runs")[0]
+
+    def status(self, *flags):
+        out = subprocess.run([str(GPUMGR), "status", "--json", "--dir", str(self.dir), *flags], capture_output=True, text=True,
+                             env=self.env, timeout=20)
+        return json.loads(out.stdout) if out.returncode == 0 and out.stdout.strip() else {"gpus": [], "error": out.stderr}
+
+    def gpu(self, index):
+        return next((g for g in self.status()["gpus"] if g["index"] == index), {"state": "none", "metrics": {}})
+
+    def ready(self, count):
+        """Waits until so many GPUs are read; returns the status."""
+        def is_ready():
+            s = self.status()
+            return s if len(s["gpus"]) == count and all(g["state"] == "ok" and g["metrics"] for g in s["gpus"]) else None
+        return wait_for(is_ready, f"{count} GPUs are read")
+
+    def wait_state(self, index, state, timeout=10):
+        return wait_for(lambda: self.gpu(index)["state"] == state, f"GPU {index} is {state}", timeout)
+
+    def follow(self, seconds, worker=0):
+        """Starts a reader of the ring; .communicate() gives its lines."""
+        return subprocess.Popen([str(BUILD / "tests/ring_follow"), str(self.dir / f"run/ring.{worker}"), str(seconds)],
+                                stdout=subprocess.PIPE, text=True)
+
+
+def followed(reader):
+    return [json.loads(line) for line in reader.communicate()[0].splitlines()]
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
