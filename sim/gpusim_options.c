@@ -14,7 +14,7 @@ static const struct {
     const char *name, *arg, *help;
 } rows[] = {
     {"dir",        "DIR",     "where it lives: $GPUSIM_DIR, else /dev/shm/gpusim-UID"                     },
-    {"gpus",       "N",       "that many GPUs of the first model of --model (1)"                          },
+    {"gpus",       "N",       "that many GPUs, the list of --model over and over (as many as it lists)"   },
     {"model",      "LIST",    "models, as in h200:8 or h200,a100:2,rtx4090 (h200)"                        },
     {"mig",        NULL,      "cut cards that can into MIG instances"                                     },
     {"seed",       "N",       "identities, noise and the day follow from it (1)"                          },
@@ -118,7 +118,8 @@ int gpusim_options_parse(struct gpusim_options *o, int argc, char **argv, struct
     }
     if (optind < argc) return fail(e, -EINVAL, "'%s': gpusim takes options only", argv[optind]);
     if (o->gpu_count == 0) o->model[o->gpu_count++] = &models[0];
-    if (gpus)
-        for (o->gpu_count = 0; o->gpu_count < gpus;) o->model[o->gpu_count++] = o->model[0];
+    uint32_t listed = o->gpu_count;
+    for (uint32_t i = listed; i < gpus; i++) o->model[i] = o->model[i - listed];
+    if (gpus) o->gpu_count = gpus;
     return 0;
 }

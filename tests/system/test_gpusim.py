@@ -39,6 +39,15 @@ def test_leaves_nothing_behind(tmp_path):
     assert not home.exists()
 
 
+@pytest.mark.parametrize("args, names", [
+    ([], ["h200"]), (["--gpus", 2], ["h200"] * 2), (["--model", "a100:2,p100"], ["a100", "a100", "p100"]),
+    (["--model", "h200,p100", "--gpus", 5], ["h200", "p100", "h200", "p100", "h200"]), (["--model", "a100:3", "--gpus", 1], ["a100"]),
+])
+def test_which_cards(tmp_path, args, names):
+    with Simulator(tmp_path, *args) as s:
+        assert [g["model"] for g in s.facts()["gpus"]] == names
+
+
 def test_one_simulator_a_directory(tmp_path):
     with Simulator(tmp_path) as s:
         second = run(GPUSIM, "--dir", tmp_path)
