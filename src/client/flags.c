@@ -55,7 +55,7 @@ static int take_number(const struct flag *f, const char *text, struct error *e) 
 }
 
 static int take_own(struct place *p, const struct flag *f, struct error *e) {
-    const char *text;
+    const char *text = NULL;
     double ignored;
     int r;
     if (f->given) *f->given = true;

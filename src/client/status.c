@@ -169,7 +169,7 @@ static int run(const struct command *self, int argc, char **argv) {
         {.name = "fresh",      .kind = FLAG_YES,              .into = &w.fresh                                               },
     };
     struct flags flags;
-    struct loaded loaded;
+    struct loaded loaded = {0};
     struct error e;
     int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
     if (r == 0 && flags.wants_help) return command_help(self);

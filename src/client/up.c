@@ -82,7 +82,7 @@ static int become_supervisor(const char *role, const struct settings *s, int arg
 
 static int run(const struct command *self, int argc, char **argv) {
     struct flags flags;
-    struct loaded loaded;
+    struct loaded loaded = {0};
     struct instance instance;
     struct error e;
     int r = flags_parse(argc, argv, NULL, 0, FLAGS_SETTINGS, &flags, &e);

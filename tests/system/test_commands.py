@@ -300,24 +300,19 @@ def test_status_numbers_are_whole_steps(up):
         assert not any(v is None for v in gpu["metrics"].values())
 
 
-def test_status_fresh_waits_for_a_newer_reading(place):
-    process = subprocess.Popen([GPUMGR, "up", "--sim", "2", "--dir", place / "i", "--wait-ms", "60000"],
-                               env=clean_env(), stderr=subprocess.DEVNULL)
+def test_status_fresh_waits_for_a_newer_reading(place, sim):
+    env = {**sim, "GPUMGR_DIR": str(place / "i")}
+
+    def used(*flags):
+        gpus = json.loads(gpumgr("status", "--json", *flags, env=env).stdout)["gpus"]
+        return gpus[0]["metrics"].get("gpu_memory_used_bytes")
+
+    process = subprocess.Popen([GPUMGR, "up", "--wait-ms", "60000"], env=env, stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: samples(place / "i"), "samples")
-        gpumgr("sim", "load", 0, "--for", 2, "--dir", place / "i", "--memory", "7G")
-        before = json.loads(gpumgr("status", "--json", "--dir", place / "i").stdout)
-        task = subprocess.Popen([GPUMGR, "sim", "load", "0", "--dir", place / "i", "--memory", "9G"], env=clean_env(),
-                                stdout=subprocess.DEVNULL)
-        try:
-            def grown():
-                after = json.loads(gpumgr("status", "--fresh", "--json", "--dir", place / "i").stdout)
-                used = [s["gpus"][0]["metrics"]["gpu_memory_used_bytes"] for s in (before, after)]
-                return used[1] - used[0] >= 9 << 30
-            wait_for(grown, "the task's memory")
-        finally:
-            task.terminate()
-            task.wait(5)
+        before = wait_for(lambda: (samples(place / "i") and used()) == 0 and [0], "samples")[0]
+        pid = int(gpumgr("sim", "load", 0, "--detach", "--memory", "9G", env=env).stdout)
+        assert used("--fresh") - before >= 9 << 30
+        os.kill(pid, signal.SIGTERM)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(10)
