@@ -10,13 +10,19 @@
 #include "base/file.h"
 
 int program_find(const char *name, char *ret, size_t room, struct error *e) {
-    static const char *const places[] = {"", "../libexec/gpumgr/"};
     char self[PATH_MAX];
     int r = dir_of_self(self, sizeof self, e);
     if (r < 0) return r;
-    const char *slash = strrchr(name, '/'), *installed = slash ? slash + 1 : name;
+    const char *slash = strrchr(name, '/'), *bare = slash ? slash + 1 : name;
+    const struct {
+        const char *in, *name;
+    } places[] = {
+        {"",                   name},
+        {"../libexec/gpumgr/", name},
+        {"../libexec/gpumgr/", bare}
+    };
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        int n = snprintf(ret, room, "%s/%s%s", self, places[i], i ? installed : name);
+        int n = snprintf(ret, room, "%s/%s%s", self, places[i].in, places[i].name);
         if (n > 0 && (size_t)n < room && access(ret, R_OK) == 0) return 0;
     }
     return fail(e, -ENOENT, "%s: neither beside this program (%s) nor in ../libexec/gpumgr", name, self);

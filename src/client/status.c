@@ -120,7 +120,17 @@ static void wait_for_news(struct source *s, const struct wish *w, const struct r
     if (!is_over) rings_wait(&s->rings, bells, NS_PER_S);
 }
 
-static int watch(const struct command *self, struct source *s, const struct wish *w) {
+/* A driver that is being reloaded comes back: whoever watches is told, and goes on watching. */
+static void view_nothing(struct view *v, const struct error *why) {
+    view_clear(v);
+    v->source = VIEW_DRIVER;
+    v->boot_ns = clock_boot_ns();
+    v->real_ns = clock_real_ns();
+    v->driver = (struct ring_driver){.state = DRIVER_ABSENT, .since_real_ns = v->real_ns};
+    snprintf(v->driver.text, sizeof v->driver.text, "%.*s", (int)sizeof v->driver.text - 1, why->text);
+}
+
+static int watch(struct source *s, const struct wish *w) {
     AUTO(view_done) struct view view = {0};
     AUTO(buf_done) struct buf out = {0};
     catch_signals();
@@ -129,8 +139,7 @@ static int watch(const struct command *self, struct source *s, const struct wish
         struct error e;
         int64_t now_ns = clock_boot_ns();
         struct rings_bells bells = rings_listen(&s->rings);
-        int r = source_view(s, &view, &e);
-        if (r < 0) return command_fail(self, &e, EXIT_FAILED);
+        if (source_view(s, &view, &e) < 0) view_nothing(&view, &e);
         print_view(&view, w, &out);
         int code = output_exit(&out);
         if (code != EXIT_DONE) return code;
@@ -157,7 +166,7 @@ static int show(const struct command *self, const struct loaded *l, const struct
     if (r < 0) return command_fail(self, &e, EXIT_FAILED);
     if (s.is_direct && !w->no_daemon) output_note("gpumgr status: no gpumgr runs here; reading the driver itself.");
     if (w->fresh && !s.is_direct) look_now(&s);
-    return w->watch ? watch(self, &s, w) : show_once(self, &s, w);
+    return w->watch ? watch(&s, w) : show_once(self, &s, w);
 }
 
 static int run(const struct command *self, int argc, char **argv) {

@@ -328,6 +328,24 @@ def test_watch_prints_a_line_of_json_each_time(up):
     assert watch.wait(5) == 0
 
 
+def test_watch_outlives_a_driver_reload(sim):
+    watch = subprocess.Popen([GPUMGR, "status", "--watch", "0.1", "--json"], env=sim, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True)
+
+    def until(state):
+        while (status := json.loads(watch.stdout.readline()))["driver"]["state"] != state:
+            pass
+        return status
+
+    assert len(until("ok")["gpus"]) == 4
+    gpumgr("sim", "fault", 0, "driver-reload", 1, env=sim)
+    assert until("absent")["gpus"] == []
+    assert len(until("ok")["gpus"]) == 4
+    watch.send_signal(signal.SIGINT)
+    watch.stdout.read()
+    assert watch.wait(5) == 0
+
+
 def test_watch_refreshes_in_place_and_leaves_the_terminal_as_it_was(up):
     pid, fd = pty.fork()
     if pid == 0:
