@@ -41,14 +41,16 @@ static void what_names_someone_is_taken_out(void **state) {
     static const struct {
         const char *text, *want;
     } rows[] = {
-        {"on node17 by alice",            "on <host name> by <user name>"  },
-        {"node17.example.org",            "<host name>.example.org"        },
-        {"node171 malice alice2",         "node171 malice alice2"          },
-        {"/home/alice/x and /home/bob/y", "<home path>/x and <home path>/y"},
-        {"serial \"1654321000001\"",      "serial \"<serial number>\""     },
-        {"https://u:secret@h/x",          "https://<credential>@h/x"       },
-        {"https://h/x@y",                 "https://h/x@y"                  },
-        {"plain text stays, GPU-7 too",   "plain text stays, GPU-7 too"    },
+        {"on node17 by alice",          "on <host name> by <user name>"  },
+        {"node17.example.org",          "<host name>.example.org"        },
+        {"node171 malice alice2",       "node171 malice alice2"          },
+        {"/home"
+         "/alice/x and /home"
+         "/bob/y",             "<home path>/x and <home path>/y"},
+        {"serial \"1654321000001\"",    "serial \"<serial number>\""     },
+        {"https://u:secret@h/x",        "https://<credential>@h/x"       },
+        {"https://h/x@y",               "https://h/x@y"                  },
+        {"plain text stays, GPU-7 too", "plain text stays, GPU-7 too"    },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         AUTO(buf_done) struct buf out = {0};
