@@ -20,26 +20,19 @@ ABSENT(nvmlDeviceSetDriverModel, uint32_t model, uint32_t flags)
 ABSENT(nvmlDeviceGetAutoBoostedClocksEnabled, uint32_t *enabled, uint32_t *by_default)
 ABSENT(nvmlDeviceSetAutoBoostedClocksEnabled, uint32_t enabled)
 ABSENT(nvmlDeviceSetDefaultAutoBoostedClocksEnabled, uint32_t enabled, uint32_t flags)
-/* memory that a CPU shares, links to one, and modules of both */
+/* memory that a CPU shares, and links to one */
 ABSENT(nvmlDeviceGetNumaNodeId, uint32_t *ret)
 ABSENT(nvmlDeviceGetC2cModeInfoV, void *ret)
-ABSENT(nvmlDeviceGetPlatformInfo, void *ret)
 /* confidential computing */
-ABSENT(nvmlDeviceGetConfComputeMemSizeInfo, void *ret)
-ABSENT(nvmlDeviceGetConfComputeProtectedMemoryUsage, void *ret)
 ABSENT(nvmlDeviceGetConfComputeGpuCertificate, void *ret)
 ABSENT(nvmlDeviceGetConfComputeGpuAttestationReport, void *ret)
-/* virtual GPUs and their licences */
+/* virtual GPUs */
 ABSENT(nvmlDeviceGetActiveVgpus, uint32_t *count, uint32_t *out)
 ABSENT(nvmlDeviceGetSupportedVgpus, uint32_t *count, uint32_t *out)
 ABSENT(nvmlDeviceGetCreatableVgpus, uint32_t *count, uint32_t *out)
 ABSENT(nvmlDeviceGetHostVgpuMode, uint32_t *ret)
 ABSENT(nvmlDeviceGetVgpuUtilization, uint64_t last_seen_us, uint32_t *type, uint32_t *count, void *out)
 ABSENT(nvmlDeviceGetVgpuProcessUtilization, uint64_t last_seen_us, uint32_t *count, void *out)
-ABSENT(nvmlDeviceGetGridLicensableFeatures, void *ret)
-ABSENT(nvmlDeviceGetGridLicensableFeatures_v2, void *ret)
-ABSENT(nvmlDeviceGetGridLicensableFeatures_v3, void *ret)
-ABSENT(nvmlDeviceGetGridLicensableFeatures_v4, void *ret)
 ABSENT(nvmlDeviceGetPgpuMetadataString, char *out, uint32_t *size)
 /* link counters that went with Volta */
 ABSENT(nvmlDeviceGetNvLinkUtilizationControl, uint32_t link, uint32_t counter, void *ret)
@@ -47,8 +40,6 @@ ABSENT(nvmlDeviceSetNvLinkUtilizationControl, uint32_t link, uint32_t counter, v
 ABSENT(nvmlDeviceGetNvLinkUtilizationCounter, uint32_t link, uint32_t counter, uint64_t *rx, uint64_t *tx)
 ABSENT(nvmlDeviceFreezeNvLinkUtilizationCounter, uint32_t link, uint32_t counter, uint32_t freeze)
 ABSENT(nvmlDeviceResetNvLinkUtilizationCounter, uint32_t link, uint32_t counter)
-/* repairs, encryption and clock faults: later boards, or cars */
-ABSENT(nvmlDeviceGetRepairStatus, struct nvml_repair_status *ret)
+/* encryption and clock faults: later boards, or cars */
 ABSENT(nvmlDeviceGetDramEncryptionMode, void *current, void *pending)
 ABSENT(nvmlDeviceGetClkMonStatus, void *ret)
-ABSENT(nvmlDeviceGetLastBBXFlushTime, uint64_t *at, unsigned long *took_us)

@@ -18,6 +18,12 @@ static nvml_return clock_max(const struct ask *q, uint32_t type, uint32_t *ret) 
     return NVML_SUCCESS;
 }
 
+/* Boost is of the graphics clock, which SM follows. */
+static nvml_return clock_boost(const struct ask *q, uint32_t type, uint32_t *ret) {
+    if (type == NVML_CLOCK_MEM || type == NVML_CLOCK_VIDEO) return NVML_ERROR_NOT_SUPPORTED;
+    return clock_max(q, type, ret);
+}
+
 /* Application clocks exist for graphics (which SM follows) and memory. */
 static nvml_return clock_app(const struct ask *q, uint32_t type, uint32_t graphics, uint32_t memory, uint32_t *ret) {
     if (type >= NVML_CLOCK_TYPES) return NVML_ERROR_INVALID_ARGUMENT;
@@ -29,6 +35,7 @@ static nvml_return clock_app(const struct ask *q, uint32_t type, uint32_t graphi
 EXPORT nvml_return nvmlDeviceGetClockInfo(struct nvml_device *device, uint32_t type, uint32_t *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetClockInfo, device, CAN(CLOCKS), ret);
+    if (r == NVML_SUCCESS && type >= NVML_CLOCK_TYPES) return NVML_ERROR_NOT_SUPPORTED; /* and not INVALID_ARGUMENT */
     return r == NVML_SUCCESS ? clock_now(&q, type, ret) : r;
 }
 
@@ -41,7 +48,7 @@ EXPORT nvml_return nvmlDeviceGetMaxClockInfo(struct nvml_device *device, uint32_
 EXPORT nvml_return nvmlDeviceGetMaxCustomerBoostClock(struct nvml_device *device, uint32_t type, uint32_t *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetMaxCustomerBoostClock, device, CAN(SUPPORTED_CLOCKS), ret);
-    return r == NVML_SUCCESS ? clock_max(&q, type, ret) : r;
+    return r == NVML_SUCCESS ? clock_boost(&q, type, ret) : r;
 }
 
 EXPORT nvml_return nvmlDeviceGetApplicationsClock(struct nvml_device *device, uint32_t type, uint32_t *ret) {
@@ -66,7 +73,7 @@ EXPORT nvml_return nvmlDeviceGetClock(struct nvml_device *device, uint32_t type,
     case NVML_CLOCK_ID_APP_DEFAULT:
         return clock_app(&q, type, q.card->app_gr_default_mhz, q.card->app_mem_default_mhz, ret);
     case NVML_CLOCK_ID_CUSTOMER_BOOST_MAX:
-        return ask_can(&q, ABILITY_SUPPORTED_CLOCKS) ? clock_max(&q, type, ret) : NVML_ERROR_NOT_SUPPORTED;
+        return ask_can(&q, ABILITY_SUPPORTED_CLOCKS) ? clock_boost(&q, type, ret) : NVML_ERROR_NOT_SUPPORTED;
     default: return NVML_ERROR_INVALID_ARGUMENT;
     }
 }
@@ -106,13 +113,14 @@ ANSWER(nvmlDeviceGetSupportedClocksThrottleReasons, CAN(REASONS), uint64_t, q.ca
 ANSWER(nvmlDeviceGetPerformanceState, CAN(PSTATE), uint32_t, q.s.pstate)
 ANSWER(nvmlDeviceGetAdaptiveClockInfoStatus, CAN(CLOCKS), uint32_t, NVML_ENABLED)
 
-/* One state for each memory clock, the highest being P0; P8 is where a card with idle memory clocks rests. */
+/* One state for each memory clock, slowest first as the driver lists them; the fastest is P0. Clocks close together, as
+   on data centre cards, are P0 and P2; P8 is where a card with idle memory clocks rests. */
 static uint32_t pstates_of(const struct shm_card *c, uint32_t out[NVML_PSTATE_SLOTS]) {
-    static const char *const by_count[SHM_MEM_CLOCKS_MAX + 1] = {"0", "0", "08", "058", "0258", "02358", "012358"};
+    static const char *const by_count[SHM_MEM_CLOCKS_MAX + 1] = {"0", "0", "80", "850", "8520", "85320", "853210"};
     uint32_t n = c->mem_clock_count ? c->mem_clock_count : 1;
     bool has_idle_clock = n > 1 && c->clocks[n - 1].mem_mhz * 4 < c->mem_max_mhz;
-    if (!has_idle_clock) n = 1; /* data centre cards: other memory clocks exist, but P0 is the only state */
-    for (uint32_t i = 0; i < n; i++) out[i] = (uint32_t)(by_count[n][i] - '0');
+    const char *states = n == 2 && !has_idle_clock ? "20" : by_count[n];
+    for (uint32_t i = 0; i < n; i++) out[i] = (uint32_t)(states[i] - '0');
     return n;
 }
 
@@ -123,6 +131,7 @@ EXPORT nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *d
     if (r != NVML_SUCCESS) return r;
     uint32_t have[NVML_PSTATE_SLOTS];
     uint32_t n = pstates_of(q.card, have), room = size_bytes / sizeof *states;
+    if (room == 0) return NVML_ERROR_INVALID_ARGUMENT;
     if (room < n) return NVML_ERROR_INSUFFICIENT_SIZE;
     for (uint32_t i = 0; i < room; i++) states[i] = i < n ? have[i] : NVML_PSTATE_UNKNOWN;
     return NVML_SUCCESS;
@@ -137,8 +146,9 @@ EXPORT nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, 
     uint32_t have[NVML_PSTATE_SLOTS];
     uint32_t n = pstates_of(q.card, have), i = 0;
     while (i < n && have[i] != pstate) i++;
-    if (i == n || type >= NVML_CLOCK_TYPES) return NVML_ERROR_INVALID_ARGUMENT;
-    const struct shm_clocks *c = &q.card->clocks[i];
+    if (type >= NVML_CLOCK_TYPES) return NVML_ERROR_INVALID_ARGUMENT;
+    if (i == n) return NVML_ERROR_UNKNOWN;
+    const struct shm_clocks *c = &q.card->clocks[n - 1 - i]; /* fastest first */
     bool is_memory = type == NVML_CLOCK_MEM;
     *max = is_memory ? c->mem_mhz : type == NVML_CLOCK_VIDEO ? q.card->video_max_mhz : c->gr_mhz[0];
     *min = is_memory ? c->mem_mhz : c->gr_mhz[c->count - 1];
@@ -158,32 +168,28 @@ EXPORT nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device, s
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetDynamicPstatesInfo, device, CAN(PSTATE) | CAN(UTIL), ret);
     if (r != NVML_SUCCESS) return r;
-    *ret = (struct dynamic_pstates){.flags = 1};
+    *ret = (struct dynamic_pstates){0};
     const uint32_t video = q.s.util_dec > q.s.util_enc ? q.s.util_dec : q.s.util_enc;
-    const uint32_t percent[] = {[DOMAIN_GPU] = q.s.util_gpu, [DOMAIN_MEMORY] = q.s.util_mem, [DOMAIN_VIDEO] = video};
-    for (uint32_t i = 0; i <= DOMAIN_VIDEO; i++) {
+    const uint32_t percent[] = {
+        [DOMAIN_GPU] = q.s.util_gpu, [DOMAIN_MEMORY] = q.s.util_mem, [DOMAIN_VIDEO] = video, [DOMAIN_BUS] = 0};
+    for (uint32_t i = 0; i <= DOMAIN_BUS; i++) {
         ret->domain[i].is_present = i != DOMAIN_VIDEO || ask_can(&q, ABILITY_CODEC);
         ret->domain[i].percent = percent[i];
     }
     return NVML_SUCCESS;
 }
 
-/* Offsets to the clock curve: cards for people who tune, and at rest here, since nothing changes them. */
+/* Offsets to the clock curve, all at rest. Cards for people who tune have room to move; others have none. */
 enum { BRAND_GEFORCE = 5, GPC_OFFSET_MHZ = 1000, MEM_OFFSET_LOW_MHZ = -2000, MEM_OFFSET_HIGH_MHZ = 6000 };
 
 static nvml_return ask_offset(struct ask *q, enum call call, struct nvml_device *d, const void *out) {
-    nvml_return r = ask_device(q, call, d, CAN(CLOCKS) | CAN(LOCKED_CLOCKS), out);
-    return r == NVML_SUCCESS && q->card->brand != BRAND_GEFORCE ? NVML_ERROR_NOT_SUPPORTED : r;
+    return ask_device(q, call, d, CAN(CLOCKS) | CAN(LOCKED_CLOCKS), out);
 }
 
-static nvml_return offset_range(enum call call, struct nvml_device *d, int32_t low, int32_t high, int32_t *min,
-                                int32_t *max) {
-    struct ask q;
-    nvml_return r = ask_offset(&q, call, d, max ? min : NULL);
-    if (r != NVML_SUCCESS) return r;
-    *min = low;
-    *max = high;
-    return NVML_SUCCESS;
+static void offset_range(const struct ask *q, bool is_memory, int32_t *min, int32_t *max) {
+    bool can_tune = q->card->brand == BRAND_GEFORCE;
+    *min = !can_tune ? 0 : is_memory ? MEM_OFFSET_LOW_MHZ : -GPC_OFFSET_MHZ;
+    *max = !can_tune ? 0 : is_memory ? MEM_OFFSET_HIGH_MHZ : GPC_OFFSET_MHZ;
 }
 
 EXPORT nvml_return nvmlDeviceGetGpcClkVfOffset(struct nvml_device *device, int32_t *ret) {
@@ -199,11 +205,16 @@ EXPORT nvml_return nvmlDeviceGetMemClkVfOffset(struct nvml_device *device, int32
     return r;
 }
 EXPORT nvml_return nvmlDeviceGetGpcClkMinMaxVfOffset(struct nvml_device *device, int32_t *min, int32_t *max) {
-    return offset_range(CALL_nvmlDeviceGetGpcClkMinMaxVfOffset, device, -GPC_OFFSET_MHZ, GPC_OFFSET_MHZ, min, max);
+    struct ask q;
+    nvml_return r = ask_offset(&q, CALL_nvmlDeviceGetGpcClkMinMaxVfOffset, device, max ? min : NULL);
+    if (r == NVML_SUCCESS) offset_range(&q, false, min, max);
+    return r;
 }
 EXPORT nvml_return nvmlDeviceGetMemClkMinMaxVfOffset(struct nvml_device *device, int32_t *min, int32_t *max) {
-    return offset_range(CALL_nvmlDeviceGetMemClkMinMaxVfOffset, device, MEM_OFFSET_LOW_MHZ, MEM_OFFSET_HIGH_MHZ, min,
-                        max);
+    struct ask q;
+    nvml_return r = ask_offset(&q, CALL_nvmlDeviceGetMemClkMinMaxVfOffset, device, max ? min : NULL);
+    if (r == NVML_SUCCESS) offset_range(&q, true, min, max);
+    return r;
 }
 
 EXPORT nvml_return nvmlDeviceGetClockOffsets(struct nvml_device *device, struct nvml_clock_offset *ret) {
@@ -215,9 +226,7 @@ EXPORT nvml_return nvmlDeviceGetClockOffsets(struct nvml_device *device, struct 
     uint32_t n = pstates_of(q.card, have), i = 0;
     while (i < n && have[i] != ret->pstate) i++;
     if (i == n || (ret->type != NVML_CLOCK_GRAPHICS && ret->type != NVML_CLOCK_MEM)) return NVML_ERROR_INVALID_ARGUMENT;
-    bool is_memory = ret->type == NVML_CLOCK_MEM;
     ret->mhz = 0;
-    ret->min_mhz = is_memory ? MEM_OFFSET_LOW_MHZ : -GPC_OFFSET_MHZ;
-    ret->max_mhz = is_memory ? MEM_OFFSET_HIGH_MHZ : GPC_OFFSET_MHZ;
+    offset_range(&q, ret->type == NVML_CLOCK_MEM, &ret->min_mhz, &ret->max_mhz);
     return NVML_SUCCESS;
 }

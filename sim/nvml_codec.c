@@ -54,7 +54,8 @@ EXPORT nvml_return nvmlDeviceGetEncoderCapacity(struct nvml_device *device, uint
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetEncoderCapacity, device, CAN(CODEC), ret);
     if (r != NVML_SUCCESS) return r;
     if (codec > CODEC_AV1) return NVML_ERROR_INVALID_ARGUMENT;
-    if (codec == CODEC_AV1 && q.card->architecture < NVML_ARCH_ADA) return NVML_ERROR_NOT_SUPPORTED;
+    bool has_av1 = q.card->architecture == NVML_ARCH_ADA || q.card->architecture >= NVML_ARCH_BLACKWELL;
+    if (codec == CODEC_AV1 && !has_av1) return NVML_ERROR_NOT_SUPPORTED;
     *ret = q.s.util_enc > 100 ? 0 : 100 - q.s.util_enc;
     return NVML_SUCCESS;
 }

@@ -54,6 +54,12 @@ EXPORT nvml_return nvmlDeviceGetDetailedEccErrors(struct nvml_device *device, ui
     return NVML_SUCCESS;
 }
 
+/* From Ampere on there are two places: DRAM, and SRAM for all that was told apart before. */
+static bool has_place(const struct shm_card *c, uint32_t location) {
+    if (c->architecture >= NVML_ARCH_AMPERE) return location == NVML_MEMORY_DRAM || location == NVML_MEMORY_SRAM;
+    return location != NVML_MEMORY_SRAM && location != NVML_MEMORY_CBU;
+}
+
 /* With MIG on, volatile errors are told of instances and not of the card, and of instances nothing but uncorrected ones
    outside the DRAM. The simulator does not know where on the die one struck: the first instance has them all. */
 static nvml_return check_divided(const struct ask *q, uint32_t kind, uint32_t counter, uint32_t location) {
@@ -70,9 +76,7 @@ EXPORT nvml_return nvmlDeviceGetMemoryErrorCounter(struct nvml_device *device, u
     if (r == NVML_SUCCESS) r = check_counter(&q, kind, counter);
     if (r != NVML_SUCCESS) return r;
     if (location >= NVML_MEMORY_LOCATIONS) return NVML_ERROR_INVALID_ARGUMENT;
-    bool is_older = q.card->architecture < NVML_ARCH_AMPERE;
-    if (location == NVML_MEMORY_SRAM && is_older) return NVML_ERROR_NOT_SUPPORTED;
-    if (location == NVML_MEMORY_CBU && (is_older || kind == NVML_ECC_CORRECTED)) return NVML_ERROR_NOT_SUPPORTED;
+    if (!has_place(q.card, location)) return NVML_ERROR_NOT_SUPPORTED;
     r = check_divided(&q, kind, counter, location);
     if (r != NVML_SUCCESS) return r;
     bool has_none = q.mig != NVML_NO_INSTANCE && q.mig > 0;
@@ -162,12 +166,16 @@ EXPORT nvml_return nvmlDeviceGetRemappedRows_v2(struct nvml_device *device, stru
     return NVML_SUCCESS;
 }
 
-/* Every bank has spare rows; a remapped row takes one bank from all spares left to most left. */
+/* Every bank has spare rows; a remapped row takes one bank from all spares left to most left. Banks are those of whole
+   memory stacks, also where the bus leaves some of the last one out. */
+enum { STACK_BITS = 1024 };
+
 EXPORT nvml_return nvmlDeviceGetRowRemapperHistogram(struct nvml_device *device, struct nvml_remapper_histogram *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetRowRemapperHistogram, device, CAN(REMAP), ret);
     if (r != NVML_SUCCESS) return r;
-    uint32_t banks = q.card->bus_width_bits / (q.card->architecture >= NVML_ARCH_HOPPER ? 2 : 8);
+    uint32_t stacks = (q.card->bus_width_bits + STACK_BITS - 1) / STACK_BITS * STACK_BITS;
+    uint32_t banks = stacks / (q.card->architecture >= NVML_ARCH_HOPPER ? 2 : 8);
     uint32_t remapped = q.s.remapped_corrected + q.s.remapped_uncorrected;
     uint32_t none = q.s.remap_failed != 0;
     if (remapped > banks - none) remapped = banks - none;

@@ -94,7 +94,7 @@ READ(read_recovery, s->recovery_action)
 READ(read_reason, reason_time_ns(s, NVML_REASON_SW_THERMAL << f->n)) /* software, hardware thermal, power brake */
 
 static const struct field_row rows[] = {
-    {1,   2,   ABILITY_ECC,           NVML_VALUE_UINT,   ANY_SCOPE,   read_ecc_mode             },
+    {1,   2,   ABILITY_ECC,           NVML_VALUE_UINT64, ANY_SCOPE,   read_ecc_mode             },
     {3,   6,   ABILITY_ECC,           NVML_VALUE_UINT64, ANY_SCOPE,   read_ecc_total            },
     {7,   17,  ABILITY_ECC,           NVML_VALUE_UINT64, ANY_SCOPE,   read_ecc_volatile         },
     {18,  28,  ABILITY_ECC,           NVML_VALUE_UINT64, ANY_SCOPE,   read_ecc_aggregate        },
@@ -115,7 +115,7 @@ static const struct field_row rows[] = {
     {96,  119, ABILITY_NVLINK,        NVML_VALUE_UINT64, ANY_SCOPE,   read_zero                 }, /* links 6-11 */
     {132, 137, ABILITY_NVLINK,        NVML_VALUE_UINT,   ANY_SCOPE,   read_link_speed           },
     {138, 141, ABILITY_NVLINK,        NVML_VALUE_UINT64, LINK_OR_SUM, link_kib                  },
-    {142, 145, ABILITY_REMAP,         NVML_VALUE_UINT,   ANY_SCOPE,   read_remapped             },
+    {142, 145, ABILITY_REMAP,         NVML_VALUE_UINT64, ANY_SCOPE,   read_remapped             },
     {146, 146, ABILITY_NVLINK,        NVML_VALUE_UINT,   LINK_SCOPE,  read_remote_link          },
     {147, 147, ABILITY_NVLINK,        NVML_VALUE_UINT,   ANY_SCOPE,   read_link_count           },
     {148, 160, ABILITY_NVLINK,        NVML_VALUE_UINT64, ANY_SCOPE,   read_zero                 },
@@ -125,7 +125,6 @@ static const struct field_row rows[] = {
     {166, 166, ABILITY_NVLINK,        NVML_VALUE_UINT,   LINK_SCOPE,  read_link_version         },
     {167, 167, ABILITY_GPM,           NVML_VALUE_UINT,   LINK_SCOPE,  read_zero                 },
     {169, 169, ABILITY_PCIE_BYTES,    NVML_VALUE_UINT,   ANY_SCOPE,   read_zero                 },
-    {170, 170, ABILITY_GPM,           NVML_VALUE_UINT,   ANY_SCOPE,   read_zero                 }, /* no C2C links */
     {173, 183, ABILITY_PCIE_BYTES,    NVML_VALUE_UINT,   ANY_SCOPE,   read_zero                 },
     {184, 184, ABILITY_MIG,           NVML_VALUE_UINT,   ANY_SCOPE,   read_one                  },
     {185, 186, ABILITY_POWER_FIELDS,  NVML_VALUE_UINT,   POWER_SCOPE, read_power_now            },
@@ -133,13 +132,14 @@ static const struct field_row rows[] = {
     {191, 191, ABILITY_ENERGY,        NVML_VALUE_UINT64, POWER_SCOPE, read_energy               },
     {192, 192, ABILITY_POWER_FIELDS,  NVML_VALUE_UINT,   POWER_SCOPE, read_power_requested      },
     {193, 196, ABILITY_MARGIN,        NVML_VALUE_INT,    ANY_SCOPE,   read_tlimit               },
-    {197, 198, ABILITY_PCIE_BYTES,    NVML_VALUE_UINT64, ANY_SCOPE,   read_pcie_bytes           },
+    {197, 198, ABILITY_PCIE_BYTES,    NVML_VALUE_UINT,   ANY_SCOPE,   read_pcie_bytes           },
     {199, 199, ABILITY_MIG,           NVML_VALUE_UINT,   ANY_SCOPE,   read_one                  },
     {201, 204, ABILITY_NVLINK,        NVML_VALUE_UINT64, LINK_SCOPE,  link_bytes                },
     {226, 227, ABILITY_RECOVERY,      NVML_VALUE_UINT,   ANY_SCOPE,   read_zero                 },
+    {228, 229, ABILITY_PCIE_BYTES,    NVML_VALUE_UINT,   ANY_SCOPE,   read_zero                 },
     {230, 230, ABILITY_RECOVERY,      NVML_VALUE_UINT,   ANY_SCOPE,   read_recovery             },
     {269, 271, ABILITY_REASON_TIMES,  NVML_VALUE_UINT64, ANY_SCOPE,   read_reason               },
-    {301, 302, ABILITY_REMAP,         NVML_VALUE_UINT,   ANY_SCOPE,   read_zero                 },
+    {301, 302, ABILITY_REMAP,         NVML_VALUE_UINT64, ANY_SCOPE,   read_zero                 },
 };
 
 static const struct field_row *row_of(uint32_t field) {
@@ -148,12 +148,23 @@ static const struct field_row *row_of(uint32_t field) {
     return NULL;
 }
 
+/* There is no module around these cards. The third scope, the GPU without its memory, has no limit to ask for. */
+static nvml_return check_power_scope(const struct field_row *row, uint32_t scope) {
+    bool is_limit = row->first == NVML_FI_POWER_MIN_LIMIT || row->first == NVML_FI_POWER_REQUESTED_LIMIT;
+    if (scope == NVML_FIELD_SCOPE_GPU) return NVML_SUCCESS;
+    if (scope == NVML_FIELD_SCOPE_GPU_BASE && is_limit) return NVML_ERROR_INVALID_ARGUMENT;
+    if (scope <= NVML_FIELD_SCOPE_GPU_BASE || row->first == NVML_FI_ENERGY) return NVML_ERROR_NOT_SUPPORTED;
+    return NVML_ERROR_INVALID_ARGUMENT;
+}
+
+/* Numbers that came after the driver that this library stands for. */
+static bool is_too_new(uint32_t field) {
+    return field == 274 || (field >= 289 && field <= 293) || (field >= 296 && field <= 300) || field >= NVML_FI_MAX;
+}
+
 static nvml_return check_scope(const struct ask *q, const struct field_row *row, uint32_t scope) {
     switch (row->scope) {
-    case POWER_SCOPE: /* there is no module around these cards, and no figure without the memory */
-        return scope == NVML_FIELD_SCOPE_GPU        ? NVML_SUCCESS
-               : scope <= NVML_FIELD_SCOPE_GPU_BASE ? NVML_ERROR_NOT_SUPPORTED
-                                                    : NVML_ERROR_INVALID_ARGUMENT;
+    case POWER_SCOPE: return check_power_scope(row, scope);
     case LINK_OR_SUM:
         if (scope == UINT32_MAX) return NVML_SUCCESS;
         return link_check(q, scope);
@@ -173,14 +184,21 @@ static bool is_beyond_links(const struct shm_card *c, uint32_t field) {
     return link >= c->link_count;
 }
 
+/* Counters need ECC on, and those of single places a card that tells places apart. */
+static bool has_ecc_field(const struct ask *q, uint32_t field) {
+    if (field <= NVML_FI_ECC_PENDING) return true;
+    bool is_place = field >= NVML_FI_ECC_SBE_VOL_L1;
+    return q->s.ecc_mode && (!is_place || q->card->architecture < NVML_ARCH_AMPERE);
+}
+
 static nvml_return read_field(const struct ask *q, struct nvml_field_value *v) {
-    if (v->field == 0 || v->field >= NVML_FI_MAX) return NVML_ERROR_INVALID_ARGUMENT;
+    if (v->field == 0 || is_too_new(v->field)) return NVML_ERROR_INVALID_ARGUMENT;
     const struct field_row *row = row_of(v->field);
     if (!row || !ask_can(q, row->needs)) return NVML_ERROR_NOT_SUPPORTED;
     nvml_return r = check_scope(q, row, v->scope);
     if (r != NVML_SUCCESS) return r;
     if (row->needs == ABILITY_NVLINK && is_beyond_links(q->card, v->field)) return NVML_ERROR_NOT_SUPPORTED;
-    if (row->needs == ABILITY_ECC && v->field > NVML_FI_ECC_PENDING && !q->s.ecc_mode) return NVML_ERROR_NOT_SUPPORTED;
+    if (row->needs == ABILITY_ECC && !has_ecc_field(q, v->field)) return NVML_ERROR_NOT_SUPPORTED;
     const struct field f = {.q = q, .n = v->field - row->first, .link = v->scope};
     int64_t value = row->read(&f);
     v->value_type = row->type;

@@ -70,7 +70,11 @@ static bool is_serial(const struct shm_card *c, const char *key, uint32_t *mig) 
 }
 
 /* Domain with four or eight digits or none, function with or without: all are in use. */
-static bool is_address(const struct shm_card *c, const char *key, uint32_t *mig) {
+struct address {
+    uint32_t domain, bus, device, function;
+};
+
+static bool address_read(const char *key, struct address *ret) {
     uint32_t domain = 0, bus, device, function = 0;
     int end = 0;
     bool full = sscanf(key, "%8x:%2x:%2x%n", &domain, &bus, &device, &end) == 3 && end;
@@ -83,7 +87,14 @@ static bool is_address(const struct shm_card *c, const char *key, uint32_t *mig)
         if (sscanf(key + end, ".%1x%n", &function, &more) != 1) return false;
         end += more;
     }
-    return key[end] == 0 && function == 0 && domain == c->pci_domain && bus == c->pci_bus && device == c->pci_device;
+    *ret = (struct address){domain, bus, device, function};
+    return key[end] == 0;
+}
+
+static bool is_address(const struct shm_card *c, const char *key, uint32_t *mig) {
+    struct address a;
+    return address_read(key, &a) && a.domain == c->pci_domain && a.bus == c->pci_bus && a.device == c->pci_device &&
+           a.function == 0;
 }
 
 EXPORT nvml_return nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **ret) {
@@ -92,11 +103,20 @@ EXPORT nvml_return nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_devic
 EXPORT nvml_return nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **ret) {
     return by_key(CALL_nvmlDeviceGetHandleBySerial, serial, is_serial, ret);
 }
+static nvml_return by_address(enum call call, const char *address, struct nvml_device **ret) {
+    const struct shm_root *root;
+    struct address a;
+    nvml_return r = session_check(&root);
+    if (r != NVML_SUCCESS) return r;
+    if (!address || !address_read(address, &a)) return NVML_ERROR_INVALID_ARGUMENT;
+    return by_key(call, address, is_address, ret);
+}
+
 EXPORT nvml_return nvmlDeviceGetHandleByPciBusId(const char *address, struct nvml_device **ret) {
-    return by_key(CALL_nvmlDeviceGetHandleByPciBusId, address, is_address, ret);
+    return by_address(CALL_nvmlDeviceGetHandleByPciBusId, address, ret);
 }
 EXPORT nvml_return nvmlDeviceGetHandleByPciBusId_v2(const char *address, struct nvml_device **ret) {
-    return by_key(CALL_nvmlDeviceGetHandleByPciBusId_v2, address, is_address, ret);
+    return by_address(CALL_nvmlDeviceGetHandleByPciBusId_v2, address, ret);
 }
 
 enum { UUID_ASCII = 1, UUID_BINARY = 2 };

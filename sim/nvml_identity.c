@@ -49,7 +49,7 @@ ANSWER(nvmlDeviceGetDisplayActive, 0, uint32_t, q.s.display_active)
 ANSWER(nvmlDeviceGetVirtualizationMode, 0, uint32_t, 0) /* none */
 ANSWER(nvmlDeviceGetAccountingMode, CAN(PROCESSES), uint32_t, NVML_DISABLED)
 ANSWER(nvmlDeviceGetAccountingBufferSize, CAN(PROCESSES), uint32_t, 4000)
-ANSWER(nvmlDeviceGetInforomConfigurationChecksum, CAN(INFOROM), uint32_t, 0x5eed0000u ^ q.card->board_id)
+ANSWER(nvmlDeviceGetInforomConfigurationChecksum, CAN(INFOROM), uint32_t, 0)
 
 EXPORT nvml_return nvmlDeviceGetInforomVersion(struct nvml_device *device, uint32_t object, char *text, uint32_t size) {
     struct ask q;
@@ -99,15 +99,25 @@ EXPORT nvml_return nvmlDeviceGetGspFirmwareMode(struct nvml_device *device, uint
     return NVML_SUCCESS;
 }
 
-/* Accounting is off on every card, and what it would have kept is then not there to be asked for. */
+/* Accounting is off on every card: nobody is in its books. */
 EXPORT nvml_return nvmlDeviceGetAccountingStats(struct nvml_device *device, uint32_t pid, struct nvml_accounting *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetAccountingStats, device, CAN(PROCESSES), ret);
-    return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
+    return r == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : r;
 }
 
-EXPORT nvml_return nvmlDeviceGetAccountingPids(struct nvml_device *device, uint32_t *count, uint32_t *pids) {
+EXPORT nvml_return nvmlDeviceGetAccountingPids(struct nvml_device *device, uint32_t *count, const uint32_t *pids) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetAccountingPids, device, CAN(PROCESSES), count);
-    return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
+    if (r != NVML_SUCCESS) return r;
+    bool has_room = pids && *count > 0;
+    *count = 0;
+    return has_room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+EXPORT nvml_return nvmlDeviceGetLastBBXFlushTime(struct nvml_device *device, const void *at_s, const void *took_us) {
+    struct ask q;
+    const void *out = took_us ? at_s : NULL;
+    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetLastBBXFlushTime, device, CAN(INFOROM), out);
+    return r == NVML_SUCCESS ? NVML_ERROR_NOT_READY : r; /* the black box is written hours after the driver's start */
 }

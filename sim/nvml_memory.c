@@ -35,7 +35,7 @@ EXPORT nvml_return nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct
     struct ask q;
     nvml_return r = ask_any_device(&q, CALL_nvmlDeviceGetMemoryInfo_v2, device, CAN(MEMORY), ret);
     if (r != NVML_SUCCESS) return r;
-    if (ret->version != NVML_MEMORY_V2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (ret->version != NVML_MEMORY_V2) return NVML_ERROR_FUNCTION_NOT_FOUND; /* older than the code for a mismatch */
     *ret = memory_of(&q);
     return NVML_SUCCESS;
 }

@@ -16,7 +16,7 @@ EXPORT nvml_return nvmlDeviceGetMigMode(struct nvml_device *device, uint32_t *cu
 EXPORT nvml_return nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, uint32_t *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetMaxMigDeviceCount, device, 0, ret);
-    if (r == NVML_SUCCESS) *ret = ask_can(&q, ABILITY_MIG) ? SHM_MIG_MAX : 0;
+    if (r == NVML_SUCCESS) *ret = q.card->mig_mode ? SHM_MIG_MAX : 0;
     return r;
 }
 
@@ -25,7 +25,6 @@ EXPORT nvml_return nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *devic
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetMigDeviceHandleByIndex, device, CAN(MIG), ret);
     if (r != NVML_SUCCESS) return r;
-    if (index >= SHM_MIG_MAX) return NVML_ERROR_INVALID_ARGUMENT;
     if (index >= q.card->mig_count) return NVML_ERROR_NOT_FOUND;
     *ret = handle_make(HANDLE_DEVICE, q.card->index, index);
     return NVML_SUCCESS;
@@ -72,16 +71,21 @@ static struct nvml_attributes attributes_of(const struct shm_mig *m) {
     };
 }
 
+static nvml_return ask_attributes(struct ask *q, enum call call, struct nvml_device *d, const void *out) {
+    nvml_return r = ask_any_device(q, call, d, 0, out);
+    return r == NVML_SUCCESS && q->mig == NVML_NO_INSTANCE ? NVML_ERROR_NOT_SUPPORTED : r;
+}
+
 EXPORT nvml_return nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attributes *ret) {
     struct ask q;
-    nvml_return r = ask_mig(&q, CALL_nvmlDeviceGetAttributes_v2, device, ret);
+    nvml_return r = ask_attributes(&q, CALL_nvmlDeviceGetAttributes_v2, device, ret);
     if (r == NVML_SUCCESS) *ret = attributes_of(&q.card->mig[q.mig]);
     return r;
 }
 
 EXPORT nvml_return nvmlDeviceGetAttributes(struct nvml_device *device, void *ret) {
     struct ask q;
-    nvml_return r = ask_mig(&q, CALL_nvmlDeviceGetAttributes, device, ret);
+    nvml_return r = ask_attributes(&q, CALL_nvmlDeviceGetAttributes, device, ret);
     if (r != NVML_SUCCESS) return r;
     const struct nvml_attributes a = attributes_of(&q.card->mig[q.mig]);
     memcpy(ret, &a, offsetof(struct nvml_attributes, gpu_slices)); /* the first layout ends before the slices */

@@ -92,8 +92,7 @@ EXPORT nvml_return nvmlDeviceGetPcieThroughput(struct nvml_device *device, uint3
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetPcieThroughput, device, CAN(PCIE_THROUGHPUT), ret);
     if (r != NVML_SUCCESS) return r;
-    const uint32_t kbps[] = {q.s.pcie_tx_kbps, q.s.pcie_rx_kbps, q.s.pcie_tx_kbps + q.s.pcie_rx_kbps};
-    if (counter > NVML_PCIE_RX_BYTES + 1) return NVML_ERROR_INVALID_ARGUMENT; /* the driver takes the count as both */
-    *ret = kbps[counter];
+    if (counter > NVML_PCIE_RX_BYTES) return NVML_ERROR_INVALID_ARGUMENT;
+    *ret = counter == NVML_PCIE_TX_BYTES ? q.s.pcie_tx_kbps : q.s.pcie_rx_kbps;
     return NVML_SUCCESS;
 }

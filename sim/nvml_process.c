@@ -23,9 +23,9 @@ static nvml_return list(enum call call, struct nvml_device *d, uint32_t kinds, u
     nvml_return r = ask_any_device(&q, call, d, CAN(PROCESSES), count);
     if (r != NVML_SUCCESS) return r;
     uint32_t room = *count;
-    if (room > 0 && !out) return NVML_ERROR_INVALID_ARGUMENT;
     shm_read_procs(q.gpu, ret);
     keep(ret, kinds, q.mig);
+    if (room > 0 && ret->count > 0 && !out) return NVML_ERROR_INVALID_ARGUMENT;
     *count = (uint32_t)ret->count;
     return room < ret->count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
@@ -70,7 +70,6 @@ EXPORT nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *dev
         [NVML_PROCESS_COMPUTE] = SHM_PROC_COMPUTE,
         [NVML_PROCESS_GRAPHICS] = SHM_PROC_GRAPHICS,
         [NVML_PROCESS_MPS] = NOBODY,
-        [NVML_PROCESS_ALL] = SHM_PROC_COMPUTE | SHM_PROC_GRAPHICS,
     };
     const struct shm_root *root;
     struct shm_procs p;
@@ -78,7 +77,7 @@ EXPORT nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *dev
     if (r != NVML_SUCCESS) return r;
     if (!ret) return NVML_ERROR_INVALID_ARGUMENT;
     if (ret->version != NVML_PROCESS_DETAIL_LIST_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (ret->mode > NVML_PROCESS_ALL) return NVML_ERROR_INVALID_ARGUMENT;
+    if (ret->mode > NVML_PROCESS_MPS) return NVML_ERROR_INVALID_ARGUMENT; /* all together came with a later driver */
     if (!ret->processes) ret->count = 0;
     r = list(CALL_nvmlDeviceGetRunningProcessDetailList, device, kinds[ret->mode], &ret->count, ret->processes, &p);
     for (uint64_t i = 0; r == NVML_SUCCESS && i < p.count; i++)
@@ -87,9 +86,9 @@ EXPORT nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *dev
     return r;
 }
 
-/* Shares. Only processes that did something since `last_seen_us` are told of; none at all is NOT_FOUND. The size
-   asked for is that of the driver's buffer, not of what is in it. */
-enum { UTILIZATION_SLOTS = 100 };
+/* Shares. Only processes that did something since `last_seen_us` are told of; none at all is NOT_FOUND, and the
+   count is then left as it was. The size asked for is that of the driver's buffer, not of what is in it. */
+enum { UTILIZATION_SLOTS = 72 };
 
 static bool is_busy(const struct shm_proc *p, uint64_t last_seen_us) {
     bool did = p->sm_pct | p->mem_pct | p->enc_pct | p->dec_pct | p->jpg_pct | p->ofa_pct;
@@ -112,8 +111,9 @@ static nvml_return shares(enum call call, struct nvml_device *d, uint64_t last_s
         *count = slots;
         return NVML_ERROR_INSUFFICIENT_SIZE;
     }
+    if (n == 0) return NVML_ERROR_NOT_FOUND;
     *count = (uint32_t)n;
-    return n == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
+    return NVML_SUCCESS;
 }
 
 EXPORT nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *out,

@@ -39,7 +39,6 @@ SET1(nvmlDeviceSetPersistenceMode, SET_PERSISTENCE)
 SET1(nvmlDeviceSetComputeMode, SET_COMPUTE_MODE)
 SET1(nvmlDeviceSetEccMode, SET_ECC)
 SET1(nvmlDeviceClearEccErrorCounts, SET_ECC_CLEAR)
-SET2(nvmlDeviceSetAPIRestriction, SET_API_RESTRICTION)
 
 EXPORT nvml_return nvmlDeviceSetPowerManagementLimit_v2(struct nvml_device *device,
                                                         const struct nvml_power_value *value) {
@@ -63,12 +62,27 @@ EXPORT nvml_return nvmlDeviceSetTemperatureThreshold(struct nvml_device *device,
     return set(CALL_nvmlDeviceSetTemperatureThreshold, device, SET_ACOUSTIC, *celsius, 0);
 }
 
+/* Who may set application clocks: a matter of cards before Volta. Later ones have the other restriction only, on an
+   automatic boost that no card has any more, and it is never on. */
+enum { API_APP_CLOCKS, API_AUTO_BOOST };
+
+static nvml_return check_restriction(const struct ask *q, uint32_t api) {
+    if (api > API_AUTO_BOOST) return NVML_ERROR_INVALID_ARGUMENT;
+    return api == API_APP_CLOCKS && q->card->architecture >= NVML_ARCH_VOLTA ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
 EXPORT nvml_return nvmlDeviceGetAPIRestriction(struct nvml_device *device, uint32_t api, uint32_t *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetAPIRestriction, device, CAN(APP_CLOCKS), ret);
+    if (r == NVML_SUCCESS) r = check_restriction(&q, api);
+    if (r == NVML_SUCCESS) *ret = api == API_APP_CLOCKS ? q.s.app_clocks_restricted : NVML_DISABLED;
+    return r;
+}
+
+EXPORT nvml_return nvmlDeviceSetAPIRestriction(struct nvml_device *device, uint32_t api, uint32_t is_restricted) {
+    struct ask q;
+    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetAPIRestriction, device, CAN(APP_CLOCKS), device);
+    if (r == NVML_SUCCESS) r = check_restriction(&q, api);
     if (r != NVML_SUCCESS) return r;
-    if (api > 1) return NVML_ERROR_INVALID_ARGUMENT;
-    if (api == 1) return NVML_ERROR_NOT_SUPPORTED; /* automatic boost ended before any of these cards */
-    *ret = q.s.app_clocks_restricted;
-    return NVML_SUCCESS;
+    return set(CALL_nvmlDeviceSetAPIRestriction, device, SET_API_RESTRICTION, api, is_restricted);
 }

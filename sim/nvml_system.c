@@ -10,6 +10,7 @@
 
 /* What a library of its own says before any driver was opened. */
 static const char own_version[] = "13.580.159.04";
+static const char own_branch[] = "r582_49"; /* what that driver calls its branch */
 enum { OWN_CUDA_VERSION = 13000 };
 
 static const struct {
@@ -89,24 +90,25 @@ EXPORT nvml_return nvmlSystemGetDriverBranch(struct driver_branch *ret, uint32_t
     nvml_return r = ask_library(CALL_nvmlSystemGetDriverBranch, ret, &root);
     if (r != NVML_SUCCESS) return r;
     if (ret->version != NVML_VERSION(struct driver_branch, 1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    char branch[NVML_DRIVER_VERSION_SIZE];
-    snprintf(branch, sizeof branch, "r%.3s_00", root->driver_version);
-    return text_out(ret->branch, size < sizeof ret->branch ? size : sizeof ret->branch, branch);
+    return text_out(ret->branch, size < sizeof ret->branch ? size : sizeof ret->branch, own_branch);
 }
 
-/* The command as it was started, its words joined; a program that shows nothing there has its short name. */
-static ssize_t command_line(uint32_t pid, char *buf, size_t size) {
+/* The first word of the command line; a program that shows none has its short name. */
+static bool program_name(uint32_t pid, char *buf, size_t size) {
     char path[32];
     const char *const files[] = {"cmdline", "comm"};
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "/proc/%u/%s", pid, files[i]);
         int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0) return -1;
+        if (fd < 0) return false;
         ssize_t n = read(fd, buf, size - 1);
         close(fd);
-        if (n > 0) return n;
+        if (n <= 0) continue;
+        buf[n] = 0;
+        buf[strcspn(buf, "\n")] = 0;
+        return true;
     }
-    return -1;
+    return false;
 }
 
 EXPORT nvml_return nvmlSystemGetProcessName(uint32_t pid, char *text, uint32_t size) {
@@ -114,14 +116,9 @@ EXPORT nvml_return nvmlSystemGetProcessName(uint32_t pid, char *text, uint32_t s
     nvml_return r = ask_library(CALL_nvmlSystemGetProcessName, text, &root);
     if (r != NVML_SUCCESS) return r;
     if (size == 0) return NVML_ERROR_INVALID_ARGUMENT;
-    char line[1024];
-    ssize_t n = command_line(pid, line, sizeof line);
-    if (n < 0) return NVML_ERROR_NOT_FOUND;
-    while (n > 0 && (line[n - 1] == 0 || line[n - 1] == '\n')) n--;
-    line[n] = 0;
-    for (ssize_t i = 0; i < n; i++)
-        if (line[i] == 0) line[i] = ' ';
-    snprintf(text, size, "%s", line); /* cut to what was given: a long command line is no error */
+    char name[1024];
+    if (!program_name(pid, name, sizeof name)) return NVML_ERROR_NOT_FOUND;
+    snprintf(text, size, "%s", name); /* cut to what was given: a long name is no error */
     return NVML_SUCCESS;
 }
 
@@ -138,8 +135,11 @@ struct conf_caps {
 EXPORT nvml_return nvmlSystemGetConfComputeCapabilities(struct conf_caps *ret) {
     const struct shm_root *root;
     nvml_return r = ask_library(CALL_nvmlSystemGetConfComputeCapabilities, ret, &root);
-    if (r == NVML_SUCCESS) *ret = (struct conf_caps){0};
-    return r;
+    if (r != NVML_SUCCESS) return r;
+    *ret = (struct conf_caps){0};
+    for (uint32_t i = 0; i < root->gpu_count; i++)
+        if (shm_gpu(root, i)->card.architecture >= NVML_ARCH_HOPPER) ret->gpus = 1;
+    return NVML_SUCCESS;
 }
 
 struct conf_state {

@@ -51,7 +51,8 @@ EXPORT nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device,
     return NVML_SUCCESS;
 }
 
-enum { TARGET_GPU = 1, TARGET_MEMORY = 2, TARGET_ALL = 15, CONTROLLER_INTERNAL = 1, SENSORS_MAX = 3 };
+/* One sensor, whichever way it is asked for; its upper end is the scale's, not the card's. */
+enum { TARGET_GPU = 1, TARGET_ALL = 15, CONTROLLER_INTERNAL = 1, SENSORS_MAX = 3, SCALE_MAX_C = 127 };
 struct thermal_settings {
     uint32_t count;
     struct {
@@ -60,41 +61,30 @@ struct thermal_settings {
 };
 NVML_LAYOUT(struct thermal_settings, 64);
 
-static void add_sensor(struct thermal_settings *t, int32_t target, int32_t max_c, int32_t now_c) {
-    t->sensor[t->count].controller = CONTROLLER_INTERNAL;
-    t->sensor[t->count].min_c = 0;
-    t->sensor[t->count].max_c = max_c;
-    t->sensor[t->count].now_c = now_c;
-    t->sensor[t->count++].target = target;
-}
-
 EXPORT nvml_return nvmlDeviceGetThermalSettings(struct nvml_device *device, uint32_t index,
                                                 struct thermal_settings *ret) {
     struct ask q;
     nvml_return r = ask_device(&q, CALL_nvmlDeviceGetThermalSettings, device, CAN(TEMP), ret);
     if (r != NVML_SUCCESS) return r;
-    struct thermal_settings all = {0}, one = {0};
-    add_sensor(&all, TARGET_GPU, q.card->shutdown_c, q.s.temp_c);
-    if (ask_can(&q, ABILITY_MEM_TEMP)) add_sensor(&all, TARGET_MEMORY, q.card->mem_max_c, q.s.mem_temp_c);
-    if (index == TARGET_ALL) {
-        *ret = all;
-        return NVML_SUCCESS;
-    }
-    if (index >= all.count) return NVML_ERROR_INVALID_ARGUMENT;
-    one.count = 1;
-    one.sensor[0] = all.sensor[index];
-    *ret = one;
+    if (index != 0 && index != TARGET_ALL) return NVML_ERROR_INVALID_ARGUMENT;
+    *ret = (struct thermal_settings){.count = 1};
+    ret->sensor[0].controller = CONTROLLER_INTERNAL;
+    ret->sensor[0].max_c = SCALE_MAX_C;
+    ret->sensor[0].now_c = q.s.temp_c;
+    ret->sensor[0].target = TARGET_GPU;
     return NVML_SUCCESS;
 }
 
-/* Fans: a card without any is not asked about the first. */
+/* Fans. A card without any says so, and takes the number of any fan for a bad argument; only the oldest call,
+   which names none, is not supported there. */
 static nvml_return ask_fan(struct ask *q, enum call call, struct nvml_device *d, uint32_t fan, const void *out) {
-    nvml_return r = ask_device(q, call, d, CAN(FAN), out);
-    if (r == NVML_SUCCESS && fan >= q->card->fan_count) return NVML_ERROR_INVALID_ARGUMENT;
-    return r;
+    nvml_return r = ask_device(q, call, d, 0, out);
+    if (r != NVML_SUCCESS) return r;
+    if (fan >= q->card->fan_count) return NVML_ERROR_INVALID_ARGUMENT;
+    return ask_can(q, ABILITY_FAN) ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
-ANSWER(nvmlDeviceGetNumFans, CAN(FAN), uint32_t, q.card->fan_count)
+ANSWER(nvmlDeviceGetNumFans, 0, uint32_t, q.card->fan_count)
 ANSWER(nvmlDeviceGetFanSpeed, CAN(FAN), uint32_t, q.s.fan[0].pct)
 
 EXPORT nvml_return nvmlDeviceGetFanSpeed_v2(struct nvml_device *device, uint32_t fan, uint32_t *ret) {
@@ -120,7 +110,7 @@ EXPORT nvml_return nvmlDeviceGetFanControlPolicy_v2(struct nvml_device *device, 
 
 EXPORT nvml_return nvmlDeviceGetMinMaxFanSpeed(struct nvml_device *device, uint32_t *min, uint32_t *max) {
     struct ask q;
-    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetMinMaxFanSpeed, device, CAN(FAN), max ? min : NULL);
+    nvml_return r = ask_fan(&q, CALL_nvmlDeviceGetMinMaxFanSpeed, device, 0, max ? min : NULL);
     if (r != NVML_SUCCESS) return r;
     *min = q.card->fan_min_pct;
     *max = q.card->fan_max_pct;
@@ -129,10 +119,11 @@ EXPORT nvml_return nvmlDeviceGetMinMaxFanSpeed(struct nvml_device *device, uint3
 
 EXPORT nvml_return nvmlDeviceGetFanSpeedRPM(struct nvml_device *device, struct nvml_fan_speed *ret) {
     struct ask q;
-    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetFanSpeedRPM, device, CAN(FAN), ret);
+    nvml_return r = ask_device(&q, CALL_nvmlDeviceGetFanSpeedRPM, device, 0, ret);
     if (r != NVML_SUCCESS) return r;
     if (ret->version != NVML_FAN_SPEED_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (ret->fan >= q.card->fan_count) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!ask_can(&q, ABILITY_FAN)) return NVML_ERROR_NOT_SUPPORTED;
     ret->rpm = q.s.fan[ret->fan].rpm;
     return NVML_SUCCESS;
 }

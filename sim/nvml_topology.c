@@ -32,8 +32,10 @@ static nvml_return ask_pair(struct ask *one, struct ask *two, enum call call, st
 EXPORT nvml_return nvmlDeviceGetTopologyCommonAncestor(struct nvml_device *a, struct nvml_device *b, uint32_t *ret) {
     struct ask one, two;
     nvml_return r = ask_pair(&one, &two, CALL_nvmlDeviceGetTopologyCommonAncestor, a, b, ret);
-    if (r == NVML_SUCCESS) *ret = level_of(one.card, two.card);
-    return r;
+    if (r != NVML_SUCCESS) return r;
+    if (one.card->index == two.card->index) return NVML_ERROR_NOT_SUPPORTED;
+    *ret = level_of(one.card, two.card);
+    return NVML_SUCCESS;
 }
 
 EXPORT nvml_return nvmlDeviceGetTopologyNearestGpus(struct nvml_device *device, uint32_t level, uint32_t *count,
@@ -57,8 +59,9 @@ EXPORT nvml_return nvmlDeviceGetP2PStatus(struct nvml_device *a, struct nvml_dev
     struct ask one, two;
     nvml_return r = ask_pair(&one, &two, CALL_nvmlDeviceGetP2PStatus, a, b, ret);
     if (r != NVML_SUCCESS) return r;
-    if (index > P2P_UNKNOWN_KIND || one.card->index == two.card->index) return NVML_ERROR_INVALID_ARGUMENT;
-    bool by_link = ask_can(&one, ABILITY_NVLINK) && ask_can(&two, ABILITY_NVLINK);
+    if (index > P2P_UNKNOWN_KIND) return NVML_ERROR_INVALID_ARGUMENT;
+    bool is_pair = one.card->index != two.card->index;
+    bool by_link = is_pair && ask_can(&one, ABILITY_NVLINK) && ask_can(&two, ABILITY_NVLINK);
     *ret = by_link && index < P2P_PCI ? P2P_OK : P2P_NOT_SUPPORTED;
     return NVML_SUCCESS;
 }

@@ -53,7 +53,7 @@ ANSWERS = [
     ("PerformanceState", ["PSTATE"], lambda g: g["pstate"]),
     ("PowerState", ["PSTATE"], lambda g: g["pstate"]),
     ("FanSpeed", ["FAN"], lambda g: g["fan"][0]),
-    ("NumFans", ["FAN"], lambda g: g["fan_count"]),
+    ("NumFans", [], lambda g: g["fan_count"]),
     ("PersistenceMode", ["PERSISTENCE"], lambda g: g["persistence"]),
     ("ComputeMode", ["COMPUTE_MODE"], lambda g: g["compute_mode"]),
     ("CurrPcieLinkGeneration", ["PCIE"], lambda g: g["pcie_gen"]),
@@ -158,7 +158,7 @@ def test_handles(sim, nvml):
         assert nvml.DeviceGetHandleByPciBusId_v2(form.encode(), c.byref(h)) == nv.OK, form
         assert nvml.text("UUID", h)[1] == g["uuid"]
     assert nvml.DeviceGetHandleByPciBusId_v2(b"0000:ff:1f.0", c.byref(h)) == nv.NOT_FOUND
-    assert nvml.DeviceGetHandleByPciBusId_v2(b"nonsense", c.byref(h)) == nv.NOT_FOUND
+    assert nvml.DeviceGetHandleByPciBusId_v2(b"nonsense", c.byref(h)) == nv.INVALID_ARGUMENT
     assert nvml.DeviceGetHandleByUUID(g["uuid"].encode(), c.byref(h)) == nv.OK and nvml.get("Index", h)[1] == 1
     assert nvml.DeviceGetHandleByUUID(b"GPU-none", c.byref(h)) == nv.NOT_FOUND
     want = nv.OK if can(g, "SERIAL") else nv.NOT_FOUND
@@ -190,7 +190,7 @@ def test_memory(sim, nvml):
     assert m.used == m2.used + m2.reserved and m2.used == g["used_bytes"] and m.free == m2.free
     assert m2.used + m2.reserved + m2.free == m2.total
     m2.version = 2
-    assert nvml.DeviceGetMemoryInfo_v2(d, c.byref(m2)) == nv.BAD_VERSION
+    assert nvml.DeviceGetMemoryInfo_v2(d, c.byref(m2)) == nv.FUNCTION_NOT_FOUND  # it is older than the code for this
 
 
 def test_bar1(sim, nvml):
@@ -225,10 +225,13 @@ def test_fans(sim, nvml):
     d, g = nvml.device(), sim.gpu()
     low, high = u32(), u32()
     rpm = nv.FanSpeed(version=nv.FanSpeed.word(1))
-    if not can(g, "FAN"):
+    if not can(g, "FAN"):  # as an H200 answers: no fans, so every number of one is wrong
+        assert nvml.get("FanSpeed", d)[0] == nv.NOT_SUPPORTED
         for code in (nvml.get("FanSpeed_v2", d, 0)[0], nvml.DeviceGetMinMaxFanSpeed(d, c.byref(low), c.byref(high)),
                      nvml.DeviceGetFanSpeedRPM(d, c.byref(rpm)), nvml.get("FanControlPolicy_v2", d, 0)[0]):
-            assert code == nv.NOT_SUPPORTED
+            assert code == nv.INVALID_ARGUMENT
+        rpm.version = 1
+        assert nvml.DeviceGetFanSpeedRPM(d, c.byref(rpm)) == nv.BAD_VERSION
         return
     for fan in range(g["fan_count"]):
         assert agrees(sim, lambda: nvml.get("FanSpeed_v2", d, fan)[1], lambda g: g["fan"][4 * fan])
@@ -263,7 +266,7 @@ def test_clocks(sim, nvml):
         assert agrees(sim, lambda: nvml.get("ClockInfo", d, kind)[1], lambda g: g[now])
         assert nvml.get("MaxClockInfo", d, kind) == (nv.OK, g[top])
         assert agrees(sim, lambda: nvml.get("Clock", d, kind, 0)[1], lambda g: g[now])
-    assert nvml.get("ClockInfo", d, 4)[0] == nv.INVALID_ARGUMENT
+    assert nvml.get("ClockInfo", d, 4)[0] == nv.NOT_SUPPORTED
     for kind, now, default in [(0, "app_gr_mhz", "app_gr_default_mhz"), (2, "app_mem_mhz", "app_mem_default_mhz")]:
         if can(g, "APP_CLOCKS"):
             assert nvml.get("ApplicationsClock", d, kind) == (nv.OK, g[now])
@@ -320,7 +323,7 @@ def test_samples(sim, nvml):
     assert kind.value == 1
     times = [s.at for s in samples[: count.value]]
     assert times == sorted(set(times))
-    assert newer(times[-1] + 10**9) == nv.NOT_FOUND and count.value == 0
+    assert newer(times[-1] + 10**9) == nv.NOT_FOUND and count.value == room  # left as it was
     assert nvml.DeviceGetSamples(d, 99, u64(0), c.byref(kind), c.byref(count), None) == nv.INVALID_ARGUMENT
 
 
@@ -343,6 +346,10 @@ def test_ecc(sim, nvml):
         assert nvml.DeviceGetDetailedEccErrors(d, 0, counter, c.byref(detail)) == nv.OK
         assert detail.memory == g["ecc_corrected"][8 * counter + 2]
         assert nvml.DeviceGetMemoryErrorCounter(d, 0, counter, 2, c.byref(total)) == nv.OK and total.value == detail.memory
+        tells_places = g["architecture"] < 7  # from Ampere on: DRAM and SRAM
+        want = nv.OK if tells_places else nv.NOT_SUPPORTED
+        assert nvml.DeviceGetMemoryErrorCounter(d, 0, counter, 1, c.byref(total)) == want
+        assert nvml.fields(d, 9)[0].result == want
     assert nvml.DeviceGetTotalEccErrors(d, 2, 0, c.byref(total)) == nv.INVALID_ARGUMENT
     assert nvml.DeviceGetMemoryErrorCounter(d, 0, 0, 8, c.byref(total)) == nv.INVALID_ARGUMENT
     assert nvml.fields(d, 3, 5, 11)[0].value == sum(g["ecc_corrected"][:8])
@@ -371,7 +378,7 @@ FIELDS = [
     (83, ["ENERGY"], 3, lambda g: g["energy_mj"]),
     (91, ["NVLINK"], 1, lambda g: g["link_count"]),
     (94, ["PCIE_REPLAY"], 1, lambda g: g["pcie_replays"]),
-    (142, ["REMAP"], 1, lambda g: g["remapped_corrected"]),
+    (142, ["REMAP"], 3, lambda g: g["remapped_corrected"]),
     (185, ["POWER_FIELDS"], 1, lambda g: g["power_avg_mw"]),
     (186, ["POWER_FIELDS"], 1, lambda g: g["power_inst_mw"]),
     (187, ["POWER_FIELDS"], 1, lambda g: g["power_min_mw"]),
@@ -383,7 +390,7 @@ FIELDS = [
     (193, ["MARGIN"], 5, lambda g: g["tlimit_c"][0]),
     (194, ["MARGIN"], 5, lambda g: g["tlimit_c"][1]),
     (196, ["MARGIN"], 5, lambda g: g["tlimit_c"][3]),
-    (197, ["PCIE_BYTES"], 3, lambda g: g["pcie_tx_bytes"]),
+    (197, ["PCIE_BYTES"], 1, lambda g: g["pcie_tx_bytes"] % 2**32),
     (230, ["RECOVERY"], 1, lambda g: g["recovery_action"]),
     (269, ["REASON_TIMES"], 3, lambda g: g["reason_ns"][5]),
     (270, ["REASON_TIMES"], 3, lambda g: g["reason_ns"][6]),
@@ -408,6 +415,7 @@ def test_field_results_are_each_its_own(sim, nvml):
     if can(sim.gpu(), "POWER_FIELDS"):
         assert rows[4].result == nv.INVALID_ARGUMENT
         assert nvml.fields(d, (185, 1))[0].result == nv.NOT_SUPPORTED
+        assert nvml.fields(d, (190, 2))[0].result == nv.INVALID_ARGUMENT
     assert all(abs(r.at - time.time() * 1e6) < 5e6 for r in rows)
     assert nvml.DeviceGetFieldValues(d, 0, (nv.Field * 1)()) == nv.INVALID_ARGUMENT
     assert nvml.DeviceGetFieldValues(d, 1, None) == nv.INVALID_ARGUMENT
@@ -432,7 +440,7 @@ def test_nvlink(sim, nvml):
 
 def test_topology(sim, nvml):
     a, b, n = nvml.device(0), nvml.device(1), u32()
-    assert nvml.DeviceGetTopologyCommonAncestor(a, a, c.byref(n)) == nv.OK and n.value == 0
+    assert nvml.DeviceGetTopologyCommonAncestor(a, a, c.byref(n)) == nv.NOT_SUPPORTED
     assert nvml.DeviceGetTopologyCommonAncestor(a, b, c.byref(n)) == nv.OK and n.value in (40, 50)
     level, found = n.value, (handle * 2)()
     n.value = 0
@@ -461,16 +469,20 @@ def test_gpm(sim, nvml):
     assert nvml.GpmSampleAlloc(c.byref(a)) == nv.OK and nvml.GpmSampleAlloc(c.byref(b)) == nv.OK
     if can(g, "GPM"):
         get = nv.Metrics(version=1, count=3, first=a.value, second=b.value)
-        assert nvml.GpmMetricsGet(c.byref(get)) == nv.INVALID_ARGUMENT  # nothing in the samples yet
+        get.metric[0].id = 2
+        assert nvml.GpmMetricsGet(c.byref(get)) == nv.OK  # nothing in the samples yet, and each metric says so
+        assert get.metric[0].result == nv.NO_DATA
         assert nvml.GpmSampleGet(d, a) == nv.OK
         at = sim.gpu()["at_us"]
         wait_for(lambda: sim.gpu()["at_us"] > at + 150000, "time passes")
         assert nvml.GpmSampleGet(d, b) == nv.OK
-        for slot, metric in zip(get.metric, (2, 20, 332)):
+        for slot, metric in zip(get.metric, (2, 14, 332)):
             slot.id = metric
         assert nvml.GpmMetricsGet(c.byref(get)) == nv.OK
         assert [m.result for m in get.metric[:3]] == [nv.OK, nv.OK, nv.NOT_SUPPORTED]
         assert 0 <= get.metric[0].value <= 100 and get.metric[0].unit == b"%"
+        get.second = a.value
+        assert nvml.GpmMetricsGet(c.byref(get)) == nv.INVALID_ARGUMENT  # one sample is no two
         get.version = nv.Metrics.word(1) & 0xFFFFFFFF
         assert nvml.GpmMetricsGet(c.byref(get)) == nv.BAD_VERSION
     else:
@@ -510,7 +522,7 @@ def check_shares(nvml, d, pid):
     count = u32(0)
     assert nvml.DeviceGetProcessUtilization(d, None, c.byref(count), u64(0)) == nv.INSUFFICIENT_SIZE
     room = count.value
-    assert room >= 100
+    assert room >= 72
     shares = (nv.Share * room)()
 
     def since(at):
@@ -520,7 +532,7 @@ def check_shares(nvml, d, pid):
     wait_for(lambda: since(0) == nv.OK, "the task's share")
     mine = [s for s in shares[: count.value] if s.pid == pid][0]
     assert 0 < mine.sm <= 100 and abs(mine.at - time.time() * 1e6) < 10e6
-    assert since(int(time.time() * 1e6) + 10**9) == nv.NOT_FOUND and count.value == 0
+    assert since(int(time.time() * 1e6) + 10**9) == nv.NOT_FOUND and count.value == room  # left as it was
     rows = (nv.ShareRow * room)()
     new = nv.Shares(version=nv.Shares.word(1), count=room, last_seen=0, rows=rows)
     assert nvml.DeviceGetProcessesUtilizationInfo(d, c.byref(new)) == nv.OK

@@ -238,7 +238,7 @@ def test_mig(start, model):
         assert n.DeviceGetDeviceHandleFromMigDeviceHandle(m, c.byref(m)) == nv.OK and n.text("UUID", m)[1] == g["uuid"]
     hole = n.DeviceGetMigDeviceHandleByIndex(d, len(g["mig"]), c.byref(m))
     assert hole == nv.NOT_FOUND
-    assert n.DeviceGetMigDeviceHandleByIndex(d, 7, c.byref(m)) == nv.INVALID_ARGUMENT
+    assert n.DeviceGetMigDeviceHandleByIndex(d, 99, c.byref(m)) == nv.NOT_FOUND
     assert n.DeviceGetHandleByUUID(g["mig"][1]["uuid"].encode(), c.byref(m)) == nv.OK
     assert n.get("GpuInstanceId", m)[1] == g["mig"][1]["gi"]
     assert n.DeviceGetGpuInstanceId(d, c.byref(count)) == nv.INVALID_ARGUMENT
