@@ -84,13 +84,17 @@ class Instance:
         return wait_for(lambda: self.gpu(index)["state"] == state, f"GPU {index} is {state}", timeout)
 
     def follow(self, seconds, worker=0):
-        """Starts a reader of the ring; .communicate() gives its lines."""
-        return subprocess.Popen([str(BUILD / "tests/ring_follow"), str(self.dir / f"run/ring.{worker}"), str(seconds)],
-                                stdout=subprocess.PIPE, text=True)
+        """Starts a reader of the ring; `followed` waits for it and gives what it saw."""
+        out = tempfile.TemporaryFile("w+")  # not a pipe: a reader that waits for us would miss samples
+        program = subprocess.Popen([str(BUILD / "tests/ring_follow"), str(self.dir / f"run/ring.{worker}"), str(seconds)], stdout=out)
+        return program, out
 
 
 def followed(reader):
-    return [json.loads(line) for line in reader.communicate()[0].splitlines()]
+    program, out = reader
+    assert program.wait() == 0
+    out.seek(0)
+    return [json.loads(line) for line in out]
 
 
 def is_alive(pid):
