@@ -70,7 +70,8 @@ int main(int argc, char **argv) {
         shm_wait(ring_bell(&r), bell, 100 * NS_PER_MS);
     }
     qsort(late_us, late_count, sizeof late_us[0], by_value);
-    printf("{\"samples\":%zu,\"missed\":%zu,\"late_p50_us\":%.0f,\"late_p99_us\":%.0f,\"late_p999_us\":%.0f,\"late_max_us\":%.0f,"
+    printf("{\"samples\":%zu,\"missed\":%zu,\"late_p50_us\":%.0f,\"late_p99_us\":%.0f,\"late_p999_us\":%.0f,\"late_max_"
+           "us\":%.0f,"
            "\"first_ns\":%lld,\"first_of_last_ns\":%lld}\n",
            late_count, missed, quantile(0.5), quantile(0.99), quantile(0.999), quantile(1), (long long)first_ns,
            (long long)first_of_last_ns);

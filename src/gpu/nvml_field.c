@@ -83,6 +83,7 @@ int nvml_fields_read(struct nvml_gpu *g, enum nvml_field_group group, struct sam
         if (rows[i].group != group || g->fields_missing & BIT(i)) continue;
         v[n].field = rows[i].field;
         v[n].scope = rows[i].scope;
+        v[n].result = NVML_ERROR_NOT_SUPPORTED; /* some drivers leave it as it was for a field they do not know */
         row_of[n++] = i;
     }
     if (n == 0) return -ENOTSUP;
@@ -94,7 +95,7 @@ int nvml_fields_read(struct nvml_gpu *g, enum nvml_field_group group, struct sam
 }
 
 bool nvml_field_int(const struct nvml_gpu *g, unsigned field, int64_t *ret) {
-    struct nvml_field_value v = {.field = field};
+    struct nvml_field_value v = {.field = field, .result = NVML_ERROR_NOT_SUPPORTED};
     double value;
     if (!g->nv->fields || g->nv->fields(g->handle, 1, &v) != NVML_SUCCESS || v.result != NVML_SUCCESS) return false;
     if (is_sentinel(&v) || !value_of(&v, &value)) return false;
