@@ -116,7 +116,7 @@ static int run(const struct command *self, int argc, char **argv) {
 
 const struct command command_up = {
     .name = "up",
-    .summary = "Watch this machine's GPUs, and serve what is seen",
+    .summary = "Watch this machine's GPUs (and, in a later version, serve what is seen)",
     .run = run,
     .help = "usage: gpumgr up [FLAGS]\n"
             "\n"
