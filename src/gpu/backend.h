@@ -24,6 +24,7 @@ struct gpu_backend {
     int (*count)(struct gpu_driver *d, struct error *e);
     int (*gpu_open)(struct gpu_driver *d, unsigned index, struct gpu **ret, struct error *e);
     void (*gpu_close)(struct gpu *g);
+    int (*is_recut)(struct gpu *g);
     unsigned (*calls)(void);
     const struct gpu_call *(*call)(unsigned call);
     int (*read)(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p);

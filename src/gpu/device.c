@@ -45,6 +45,7 @@ unsigned gpu_instances(const struct gpu *g) { return g->instance_count; }
 struct gpu *gpu_instance(const struct gpu *g, unsigned i) {
     return i < g->instance_count ? g->instance[i] : NULL;
 }
+int gpu_is_recut(struct gpu *g) { return g->driver->backend->is_recut(g); }
 unsigned gpu_calls(const struct gpu_driver *d) { return d->backend->calls(); }
 const struct gpu_call *gpu_call(const struct gpu_driver *d, unsigned call) { return d->backend->call(call); }
 struct gpu_cost gpu_cost(const struct gpu *g, unsigned call) {

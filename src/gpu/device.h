@@ -58,6 +58,10 @@ const struct inventory *gpu_inventory(const struct gpu *g);
 unsigned gpu_instances(const struct gpu *g);
 struct gpu *gpu_instance(const struct gpu *g, unsigned i);
 
+/* 1 when its MIG instances are no longer those that it was opened with, 0 when they are; or as gpu_read. Cheap where
+ * there is no MIG. */
+int gpu_is_recut(struct gpu *g);
+
 /* The table of calls, the same for every GPU of a back end. */
 unsigned gpu_calls(const struct gpu_driver *d);
 const struct gpu_call *gpu_call(const struct gpu_driver *d, unsigned call);

@@ -201,6 +201,7 @@ const struct gpu_backend nvml_backend = {
     .count = nvml_count,
     .gpu_open = nvml_gpu_open,
     .gpu_close = nvml_gpu_close,
+    .is_recut = nvml_is_recut,
     .calls = nvml_calls,
     .call = nvml_call,
     .read = nvml_read,

@@ -156,6 +156,7 @@ const char *nvml_words(nvml_return code);
 
 void nvml_inventory_read(struct nvml_gpu *g);
 int nvml_instances_open(struct nvml_gpu *g, struct error *e);
+int nvml_is_recut(struct gpu *gpu);
 
 /* The rows of nvml_read.c. */
 unsigned nvml_calls(void);

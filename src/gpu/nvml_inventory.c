@@ -176,3 +176,22 @@ int nvml_instances_open(struct nvml_gpu *g, struct error *e) {
     g->gpu.inventory.mig_count = (int32_t)g->gpu.instance_count;
     return 0;
 }
+
+int nvml_is_recut(struct gpu *gpu) {
+    const struct nvml_gpu *g = nvml_of(gpu);
+    unsigned now = 0, next = 0, max = 0, n = 0;
+    if (gpu->inventory.mig_mode < 0) return 0;
+    int r = NVML_CALL(g->nv->mig_mode, g->handle, &now, &next);
+    if (r < 0 || (int32_t)now != gpu->inventory.mig_mode) return r < 0 ? r : 1;
+    if (now != 1 || !g->nv->mig_by_index || NVML_CALL(g->nv->mig_max, g->handle, &max) < 0) return 0;
+    for (unsigned i = 0; i < max && n < MIG_MAX; i++) {
+        nvml_handle handle;
+        char uuid[sizeof gpu->inventory.uuid] = "";
+        if (g->nv->mig_by_index(g->handle, i, &handle) != NVML_SUCCESS) continue;
+        text(g->nv->uuid, handle, uuid, sizeof uuid);
+        if (!uuid[0]) continue;
+        if (n >= gpu->instance_count || strcmp(uuid, gpu->instance[n]->inventory.uuid) != 0) return 1;
+        n++;
+    }
+    return n != gpu->instance_count;
+}
