@@ -56,7 +56,8 @@ int fail_errno(struct error *e, int errnum, const char *fmt, ...) {
 }
 
 int error_exit_code(int code) {
-    static const int input[] = {EINVAL, ENOENT, ERANGE, EEXIST, EPERM, EACCES, ENOTDIR, EISDIR, EBUSY, ENAMETOOLONG};
+    static const int input[] = {EINVAL, ENOENT, ERANGE,       EEXIST, EPERM,  EACCES, ENOTDIR,
+                                EISDIR, EBUSY,  ENAMETOOLONG, EROFS,  ENOSPC, EDQUOT, ELOOP};
     for (size_t i = 0; i < ARRAY_LEN(input); i++)
         if (code == -input[i]) return 2;
     return 1;

@@ -78,7 +78,8 @@ int dir_make(const char *path, mode_t mode, struct error *e) {
         *p = '/';
     }
     struct stat st;
-    if (mkdir(part, mode) == 0) return 0;
+    if (mkdir(part, mode) == 0)
+        return chmod(part, mode) < 0 ? fail_errno(e, errno, "%s", path) : 0; /* not the umask's */
     if (errno != EEXIST) return fail_errno(e, errno, "%s", path);
     if (stat(part, &st) < 0) return fail_errno(e, errno, "%s", path);
     if (!S_ISDIR(st.st_mode)) return fail(e, -ENOTDIR, "%s: is not a directory", path);

@@ -49,7 +49,10 @@ static unsigned path_hash(const char *s) {
 /* Made if it is not there. Others may have been before us where anyone may make directories. */
 static int own_dir(const char *path, uid_t owner, struct error *e) {
     struct stat st;
-    if (mkdir(path, 0755) < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", path);
+    if (mkdir(path, 0755) == 0)
+        (void)!chmod(path, 0755); /* whatever the umask: the ring is for everybody */
+    else if (errno != EEXIST)
+        return fail_errno(e, errno, "%s", path);
     if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != owner)
         return fail(e, -EPERM, "%s: is not a directory of ours", path);
     if (st.st_mode & (S_IWGRP | S_IWOTH)) return fail(e, -EPERM, "%s: others may write there; chmod go-w it", path);
@@ -200,6 +203,21 @@ int instance_lock(const struct instance *i, int *ret_fd, struct error *e) {
     if (r < 0) return r;
     *ret_fd = fd;
     fd = -1;
+    return 0;
+}
+
+int instance_keep(const struct instance *i, int *fd, struct error *e) {
+    char path[PATH_MAX];
+    struct stat held, there;
+    int fresh = -1;
+    snprintf(path, sizeof path, "%s/lock", i->dir);
+    bool is_same = fstat(*fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
+                   held.st_ino == there.st_ino;
+    if (is_same) return 0;
+    int r = instance_lock(i, &fresh, e);
+    if (r < 0) return r;
+    fd_done(fd);
+    *fd = fresh;
     return 0;
 }
 

@@ -26,6 +26,9 @@ int instance_find(const char *dir, struct instance *ret, struct error *e) MUST_C
 /* Takes the directory for this process; -EBUSY names the pid that has it. The lock goes with the descriptor. */
 int instance_lock(const struct instance *i, int *ret_fd, struct error *e) MUST_CHECK;
 
+/* Holds on to a directory whose lock file may have been removed: takes it anew if so. */
+int instance_keep(const struct instance *i, int *fd, struct error *e) MUST_CHECK;
+
 /* The pid of the supervisor that holds the directory, or 0. To other users than its owner it is a hint: that pid is
  * alive. Whether the ring breathes (ring_beat_ns) says more. */
 pid_t instance_holder(const struct instance *i);

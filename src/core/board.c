@@ -45,6 +45,13 @@ static void devices_init(struct board *b, unsigned count, int64_t now_ns, bool i
     }
 }
 
+/* Nothing of the board may be used until it is open again. */
+static void ring_leave(struct board *b) {
+    shm_done(&b->shm);
+    memset(&b->ring, 0, sizeof b->ring);
+    b->count = 0;
+}
+
 static bool adopt(struct board *b, const char *path, const struct ring_spec *spec) {
     struct error ignored;
     struct shm shm = {0};
@@ -81,9 +88,17 @@ static void state_put(struct board *b, unsigned device, enum device_state state,
     ring_put_state(&b->ring, device, &s);
 }
 
+/* Values of a card that does not answer are gone, whoever holds them. */
+static void values_drop(struct board *b, unsigned device) {
+    struct ring_processes nobody = {.boot_ns = 0};
+    memset(&b->device[device].latest, 0, sizeof b->device[device].latest);
+    ring_put_latest(&b->ring, device, &b->device[device].latest);
+    ring_put_processes(&b->ring, device, &nobody);
+}
+
 int board_open(struct board *b, const char *path, const struct ring_spec *spec, struct error *e) {
     pthread_mutex_init(&b->event_lock, NULL);
-    shm_done(&b->shm);
+    ring_leave(b);
     bool is_adopted = adopt(b, path, spec);
     if (!is_adopted) {
         int r = create(b, path, spec, e);
@@ -98,22 +113,21 @@ int board_open(struct board *b, const char *path, const struct ring_spec *spec, 
 int board_open_absent(struct board *b, const char *path, const char *why, struct error *e) {
     struct error ignored;
     pthread_mutex_init(&b->event_lock, NULL);
-    shm_done(&b->shm);
+    ring_leave(b);
     const struct ring_spec none = {.devices = 0, .slots = 64};
     bool have = shm_open_file(path, true, 4096, &b->shm, &ignored) == 0 &&
                 ring_attach(&b->ring, b->shm.mem, b->shm.size, &ignored) == 0 &&
                 ring_inherit(&b->ring, (uint32_t)getpid(), clock_boot_ns());
     if (!have) {
-        shm_done(&b->shm);
+        ring_leave(b);
         int r = create(b, path, &none, e);
         if (r < 0) return r;
     }
     devices_init(b, ring_devices(&b->ring), clock_boot_ns(), have);
     ring_beat(&b->ring, clock_boot_ns());
-    static const struct latest nothing;
     for (unsigned i = 0; i < b->count; i++) {
+        values_drop(b, i);
         state_put(b, i, DEVICE_LOST, why);
-        ring_put_latest(&b->ring, i, &nothing);
     }
     board_driver(b, DRIVER_ABSENT, why);
     return 0;
@@ -169,20 +183,16 @@ static const char *state_kind(enum device_state s) {
     return kinds[s];
 }
 
-/* Under the device's lock. Values of a card that does not answer are gone, whoever holds them. */
+/* Under the device's lock. */
 static void judge(struct board *b, unsigned device, int64_t now_ns) {
     struct board_device *d = &b->device[device];
     enum device_state was = d->state;
     enum device_state is = health_state(&d->health, now_ns, b->answer_ns, b->lost_ns);
     if (is == was) return;
     char text[104] = "";
-    if (is == DEVICE_LOST || is == DEVICE_NOT_ANSWERING || is == DEVICE_FENCED)
-        snprintf(text, sizeof text, "%s", d->trouble[0] ? d->trouble : "a call to the driver has not come back");
     if (is == DEVICE_LOST || is == DEVICE_NOT_ANSWERING || is == DEVICE_FENCED) {
-        struct ring_processes nobody = {.boot_ns = 0};
-        memset(&d->latest, 0, sizeof d->latest);
-        ring_put_latest(&b->ring, device, &d->latest);
-        ring_put_processes(&b->ring, device, &nobody);
+        snprintf(text, sizeof text, "%s", d->trouble[0] ? d->trouble : "a call to the driver has not come back");
+        values_drop(b, device);
     }
     state_put(b, device, is, text);
     toll(b);

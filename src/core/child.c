@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "core/sampler.h"
 
 #define TERM_PATIENCE_NS (3 * NS_PER_S)
 #define KILL_PATIENCE_NS (2 * NS_PER_S)
+#define QUIET_NS (3 * NS_PER_S) /* a beat comes every second: worth a look */
 #define FIRST_PAUSE_NS (100 * NS_PER_MS)
 #define LONGEST_PAUSE_NS (30 * NS_PER_S)
 #define AFTER_LOOK_NS (10 * NS_PER_MS)
@@ -24,13 +26,17 @@
 #define KILLED_PAUSE_NS (20 * NS_PER_MS) /* killed by someone while it did its work: it is missed at once */
 #define KILLS_FREE 100
 
-static void child_exec(struct child *c) {
+/* After the fork. The order matters: whoever asks for the signal first and looks for the parent then misses neither. */
+static void child_exec(struct child *c, pid_t parent) {
     char fd_text[16];
     const char *argv[CHILD_ARGS_MAX];
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigset_t set;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(0);
+    sigemptyset(&set);
+    if (c->has_heart) sigaddset(&set, SIGHUP); /* a reload must not kill it before it knows the signal */
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    signal(SIGPIPE, SIG_DFL);
     snprintf(fd_text, sizeof fd_text, "%d", c->heart_fd);
     for (int i = 0; i < CHILD_ARGS_MAX; i++) {
         argv[i] = c->argv[i] && strcmp(c->argv[i], "%H") == 0 ? fd_text : c->argv[i];
@@ -54,13 +60,10 @@ int child_start(struct child *c, int64_t now_ns, struct error *e) {
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid < 0) return fail_errno(e, errno, "fork");
-    if (pid == 0) {
-        if (getppid() != parent) _exit(0);
-        child_exec(c);
-    }
+    if (pid == 0) child_exec(c, parent);
     c->pid = pid;
     c->state = CHILD_UP;
-    c->started_ns = now_ns;
+    c->started_ns = c->forgiven_ns = now_ns;
     log_line(LOG_DEBUG, "started", -1, "%s runs as pid %d", c->name, (int)pid);
     return 0;
 }
@@ -81,32 +84,8 @@ static const char *ending_words(int status, char *ret, size_t room) {
     return ret;
 }
 
-void child_reaped(struct child *c, int status, int64_t now_ns, bool is_stopping) {
-    char words[80];
-    bool wants_again = WIFEXITED(status) && WEXITSTATUS(status) == SAMPLER_AGAIN;
-    bool was_told = c->state == CHILD_ENDING;
-    int64_t ran_ns = now_ns - c->started_ns;
-    c->pid = 0;
-    c->state = CHILD_DOWN;
-    if (is_stopping) {
-        c->start_ns = INT64_MAX;
-        return;
-    }
-    if (was_told) {
-        c->start_ns = now_ns;
-        return;
-    }
-    bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && c->heart && c->heart->ready_ns;
-    int64_t pause_ns = wants_again  ? backoff_next(&c->backoff, ran_ns, 0, AGAIN_PAUSE_NS, AGAIN_LONGEST_NS)
-                       : was_killed ? backoff_next(&c->backoff, ran_ns, KILLS_FREE, KILLED_PAUSE_NS, LONGEST_PAUSE_NS)
-                                    : backoff_next(&c->backoff, ran_ns, 0, FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
-    c->start_ns = now_ns + pause_ns;
-    if (!wants_again)
-        log_line(LOG_WARN, "child_ended", -1, "%s %s; starting it again in %.1f s", c->name,
-                 ending_words(status, words, sizeof words), (double)pause_ns * 1e-9);
-}
-
-/* The driver has it and no signal reaches it. Its locks keep its successor off the GPUs it is stuck with. */
+/* The driver has it and no signal reaches it. The fence of each GPU it is stuck with keeps its successor off (fence.h);
+ * the successor watches the others. */
 static void fence(struct child *c, int64_t now_ns) {
     log_line(LOG_ERROR, "child_fenced", -1,
              "%s (pid %d) cannot be killed: it is stuck in the driver; its GPU is left alone until it is gone", c->name,
@@ -117,41 +96,101 @@ static void fence(struct child *c, int64_t now_ns) {
     }
     c->stuck = c->pid;
     c->pid = 0;
-    c->heart = NULL; /* the stuck one keeps its page; the next one gets its own */
+    heart_close(&c->heart, &c->heart_fd); /* the stuck one keeps its page; the next one gets its own */
     c->state = CHILD_DOWN;
     c->start_ns = now_ns;
 }
 
-void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stopping) {
+static void stuck_is_gone(struct child *c, int64_t now_ns, bool is_stopping) {
+    log_line(LOG_INFO, "fence_open", -1, "the stuck %s (pid %d) is gone", c->name, (int)c->stuck);
+    c->stuck = 0;
+    if (c->state == CHILD_FENCED && !is_stopping) fence(c, now_ns);
+}
+
+bool child_reaped(struct child *c, pid_t pid, int status, int64_t now_ns, bool is_stopping) {
+    char words[80];
+    if (c->stuck == pid) {
+        stuck_is_gone(c, now_ns, is_stopping);
+        return true;
+    }
+    if (c->pid != pid) return false;
+    bool wants_again = WIFEXITED(status) && WEXITSTATUS(status) == SAMPLER_AGAIN;
+    bool was_told = c->state == CHILD_ENDING;
+    int64_t ran_ns = now_ns - c->started_ns;
+    c->pid = 0;
+    c->state = CHILD_DOWN;
+    c->start_ns = is_stopping ? INT64_MAX : now_ns;
+    if (is_stopping || was_told) return true;
+    bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && c->heart && c->heart->ready_ns;
+    int64_t pause_ns = wants_again  ? backoff_next(&c->backoff, ran_ns, 0, AGAIN_PAUSE_NS, AGAIN_LONGEST_NS)
+                       : was_killed ? backoff_next(&c->backoff, ran_ns, KILLS_FREE, KILLED_PAUSE_NS, LONGEST_PAUSE_NS)
+                                    : backoff_next(&c->backoff, ran_ns, 0, FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
+    c->start_ns = now_ns + pause_ns;
+    if (!wants_again)
+        log_line(LOG_WARN, "child_ended", -1, "%s %s; starting it again in %.1f s", c->name,
+                 ending_words(status, words, sizeof words), (double)pause_ns * 1e-9);
+    return true;
+}
+
+void child_forgive(struct child *c, int64_t now_ns) { c->forgiven_ns = now_ns; }
+
+static int64_t heard_ns(const struct child *c) {
+    int64_t beat_ns = c->heart->beat_ns;
+    return beat_ns > c->forgiven_ns ? beat_ns : c->forgiven_ns;
+}
+
+/* A process whose main thread is dead but one of whose threads is stuck in the kernel is not reaped: it is a zombie
+ * that we are not told of. */
+static bool is_half_dead(pid_t pid) {
+    char path[40];
+    AUTO(buf_done) struct buf text = {0};
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (file_read(path, 4096, &text, NULL) < 0) return false;
+    const char *state = strrchr(text.s, ')');
+    return state && strncmp(state, ") Z", 3) == 0;
+}
+
+static void start_is_due(struct child *c, int64_t now_ns) {
     struct error e;
-    if (c->state == CHILD_DOWN && now_ns >= c->start_ns && !is_stopping) {
-        if (c->after && now_ns < c->after_ns && access(c->after, F_OK) < 0) {
-            c->start_ns = now_ns + AFTER_LOOK_NS;
-            return;
-        }
-        if (child_start(c, now_ns, &e) < 0) {
-            log_line(LOG_ERROR, "start", -1, "%s: %s", c->name, e.text);
-            c->start_ns = now_ns + NS_PER_S;
-        }
+    if (c->after && now_ns < c->after_ns && access(c->after, F_OK) < 0) {
+        c->start_ns = now_ns + AFTER_LOOK_NS;
         return;
     }
-    bool is_hung = c->state == CHILD_UP && c->heart && now_ns - c->heart->beat_ns > silent_ns;
-    bool is_slow_to_end = c->state == CHILD_ENDING && now_ns - c->ending_ns > TERM_PATIENCE_NS;
-    if (is_hung)
+    if (child_start(c, now_ns, &e) < 0) {
+        log_line(LOG_ERROR, "start", -1, "%s: %s", c->name, e.text);
+        c->start_ns = now_ns + NS_PER_S;
+    }
+}
+
+static void kill_hard(struct child *c, int64_t now_ns) {
+    kill(c->pid, SIGKILL);
+    c->state = CHILD_KILLED;
+    c->ending_ns = now_ns;
+}
+
+void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stopping) {
+    int64_t quiet_ns = c->state == CHILD_UP && c->heart ? now_ns - heard_ns(c) : 0;
+    if (c->state == CHILD_DOWN && now_ns >= c->start_ns && !is_stopping) {
+        start_is_due(c, now_ns);
+    } else if (quiet_ns > silent_ns) {
         log_line(LOG_ERROR, "child_hung", -1, "%s (pid %d) has no heartbeat: killing it", c->name, (int)c->pid);
-    if (is_hung || is_slow_to_end) {
-        kill(c->pid, SIGKILL);
-        c->state = CHILD_KILLED;
-        c->ending_ns = now_ns;
+        kill_hard(c, now_ns);
+    } else if (quiet_ns > QUIET_NS && is_half_dead(c->pid)) {
+        log_line(LOG_ERROR, "child_hung", -1, "%s (pid %d) ended, but a thread of it does not", c->name, (int)c->pid);
+        kill_hard(c, now_ns);
+    } else if (c->state == CHILD_ENDING && now_ns - c->ending_ns > TERM_PATIENCE_NS) {
+        kill_hard(c, now_ns);
     } else if (c->state == CHILD_KILLED && now_ns - c->ending_ns > KILL_PATIENCE_NS && !is_stopping) {
         fence(c, now_ns);
     }
 }
 
-int64_t child_next_ns(const struct child *c, int64_t silent_ns) {
+int64_t child_next_ns(const struct child *c, int64_t now_ns, int64_t silent_ns) {
     switch (c->state) {
     case CHILD_DOWN: return c->start_ns;
-    case CHILD_UP: return c->heart ? c->heart->beat_ns + silent_ns + NS_PER_MS : INT64_MAX;
+    case CHILD_UP:
+        if (!c->heart) return INT64_MAX;
+        return heard_ns(c) + (now_ns - heard_ns(c) > QUIET_NS ? silent_ns : QUIET_NS) + NS_PER_MS;
     case CHILD_ENDING: return c->ending_ns + TERM_PATIENCE_NS + NS_PER_MS;
     case CHILD_KILLED: return c->ending_ns + KILL_PATIENCE_NS + NS_PER_MS;
     case CHILD_FENCED: return INT64_MAX;

@@ -13,8 +13,8 @@ enum child_state {
     CHILD_DOWN,   /* to be started at start_ns */
     CHILD_UP,     /* */
     CHILD_ENDING, /* was told to end (SIGTERM at ending_ns) */
-    CHILD_KILLED, /* was sent SIGKILL */
-    CHILD_FENCED, /* survives SIGKILL: stuck in the driver. A successor has taken over; this one is waited for */
+    CHILD_KILLED, /* was sent SIGKILL at ending_ns */
+    CHILD_FENCED, /* survives SIGKILL, and so does its predecessor: no third one until one of them is gone */
 };
 
 #define CHILD_ARGS_MAX 20
@@ -30,6 +30,7 @@ struct child {
     int heart_fd;
     struct heart *heart;
     int64_t start_ns, started_ns, ending_ns;
+    int64_t forgiven_ns; /* silence before this does not count */
     struct backoff backoff;
     pid_t stuck; /* a fenced predecessor */
 };
@@ -39,11 +40,15 @@ int child_start(struct child *c, int64_t now_ns, struct error *e) MUST_CHECK;
 
 void child_end(struct child *c, int64_t now_ns);
 
-/* Its pid was reaped: says how it ended, and when to start it again. */
-void child_reaped(struct child *c, int status, int64_t now_ns, bool is_stopping);
+/* A pid was reaped. False: it is not this child, nor a fenced one before it. Else says how it ended, and when to start
+ * the next one. */
+bool child_reaped(struct child *c, pid_t pid, int status, int64_t now_ns, bool is_stopping);
+
+/* The supervisor itself slept through (a suspended machine, Ctrl-Z): whoever slept with it is not hung. */
+void child_forgive(struct child *c, int64_t now_ns);
 
 /* Time passed: starts, kills or fences as is due. silent_ns: a heart that stands still for longer is hung. */
 void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stopping);
 
 /* When child_tick has something to do, at the latest. */
-int64_t child_next_ns(const struct child *c, int64_t silent_ns);
+int64_t child_next_ns(const struct child *c, int64_t now_ns, int64_t silent_ns);

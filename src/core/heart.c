@@ -22,3 +22,10 @@ int heart_make(struct heart **ret, int *ret_fd, struct error *e) {
     *ret_fd = fd;
     return 0;
 }
+
+void heart_close(struct heart **h, int *fd) {
+    if (*h) munmap(*h, sizeof **h);
+    if (*fd >= 0) close(*fd);
+    *h = NULL;
+    *fd = -1;
+}

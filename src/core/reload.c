@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ static void run(char *const *argv, int out, int err) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     args[n++] = argv[0];
     args[n++] = "config";
     args[n++] = "--resolved";
@@ -31,6 +34,18 @@ static void run(char *const *argv, int out, int err) {
     dup2(err, STDERR_FILENO);
     execv(args[0], (char *const *)(uintptr_t)args); /* execv wants what it never writes */
     _exit(127);
+}
+
+/* It has closed its output, so it is about to end; if not, it is killed, and reaped with the other children. */
+static bool ended_well(pid_t pid) {
+    int status;
+    for (int64_t until_ns = clock_boot_ns() + NS_PER_S; clock_boot_ns() < until_ns;) {
+        pid_t got = waitpid(pid, &status, WNOHANG);
+        if (got != 0) return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        clock_sleep_until(clock_boot_ns() + NS_PER_MS);
+    }
+    kill(pid, SIGKILL);
+    return false;
 }
 
 /* Reads both pipes to their ends; false when that takes too long or is too much. */
@@ -57,7 +72,7 @@ static bool collect(int out, int err, struct buf *text, struct buf *words) {
 }
 
 int reload_settings(char *const *argv, struct settings *ret, struct error *e) {
-    int out[2], err[2], status = 0;
+    int out[2], err[2];
     AUTO(buf_done) struct buf text = {0}, words = {0};
     if (pipe2(out, O_CLOEXEC) < 0) return fail_errno(e, errno, "reload");
     if (pipe2(err, O_CLOEXEC) < 0) {
@@ -75,11 +90,11 @@ int reload_settings(char *const *argv, struct settings *ret, struct error *e) {
     close(out[0]);
     close(err[0]);
     if (pid < 0) return fail_errno(e, errno, "reload");
-    if (!is_done) kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    if (!is_done) return fail(e, -ETIMEDOUT, "reading the configuration took too long");
+    if (!is_done) {
+        kill(pid, SIGKILL); /* and not waited for: it may be stuck, and we have others to look after */
+        return fail(e, -ETIMEDOUT, "reading the configuration took too long");
+    }
     words.s[strcspn(words.s, "\n")] = 0;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return fail(e, -EINVAL, "%s", words.len ? words.s : "the configuration could not be read");
+    if (!ended_well(pid)) return fail(e, -EINVAL, "%s", words.len ? words.s : "the configuration could not be read");
     return settings_decode(ret, text.s, e);
 }

@@ -23,18 +23,21 @@
 #include "model/settings.h"
 
 #define OPEN_PATIENCE_NS (1500 * NS_PER_MS) /* for all GPUs to be opened; the board is then laid out without the rest */
+#define OPEN_LONGEST_NS (10 * NS_PER_S)
+#define COUNT_LOOK_NS (10 * NS_PER_S)
 #define RING_KEEPS_NS (8 * NS_PER_S)
 #define SETTINGS_MAX 65536
 
 static struct sampler {
-    struct settings settings;
+    struct settings settings; /* the main thread's; they change when they are read anew */
+    struct settings first;    /* as they were at the start, for all threads */
     int worker;
     char run_dir[200], ring_path[256];
     struct heart *heart;
     struct board board;
     struct watch_common common;
     struct watch watch[GPU_MAX];
-    unsigned watch_count;
+    _Atomic unsigned watch_count;
     struct xids xids;
     struct inventory inventory[DEVICE_MAX];
     pthread_t driver_thread;
@@ -116,7 +119,7 @@ static unsigned devices_number(int *place, enum watch_stage *stage) {
         place[i] = -1;
         if (room <= MIG_MAX) break;
         unsigned n = is_open ? opened_inventory(w, at, room) : absent_inventory(w, at, room);
-        if (!is_listed(self.settings.gpus, at->index, at->uuid)) continue;
+        if (!is_listed(self.first.gpus, at->index, at->uuid)) continue;
         for (unsigned k = 1; k < n; k++) at[k].parent = (int)count;
         place[i] = (int)count;
         count += n;
@@ -129,35 +132,46 @@ static void greet(unsigned place) {
     log_line(LOG_INFO, "gpu_found", inv->index, "%s %s%s", inv->name, inv->uuid, inv->mig_count > 0 ? " (MIG)" : "");
 }
 
-static int lay_out(struct error *e) {
-    int place[GPU_MAX];
-    enum watch_stage stage[GPU_MAX];
-    pthread_mutex_lock(&self.common.lock);
-    for (unsigned i = 0; i < self.watch_count; i++) stage[i] = self.watch[i].stage;
-    pthread_mutex_unlock(&self.common.lock);
-    unsigned count = devices_number(place, stage);
+static int board_make(unsigned count, struct error *e) {
     int64_t slots = RING_KEEPS_NS / self.common.base_ns;
     struct ring_spec spec = {.devices = count,
                              .slots = (uint32_t)(slots < 64     ? 64
                                                  : slots > 1024 ? 1024
                                                                 : slots),
                              .inventory = self.inventory};
+    pthread_mutex_lock(&self.common.lock); /* the main thread beats on a board of before */
     int r = board_open(&self.board, self.ring_path, &spec, e);
+    if (r >= 0) board_driver(&self.board, DRIVER_OK, gpu_driver_version(self.common.driver));
+    pthread_mutex_unlock(&self.common.lock);
+    return r;
+}
+
+/* A GPU that is on the board but not open: what keeps it is its state. */
+static void show_absent(struct watch *w, enum watch_stage stage, int place) {
+    char why[sizeof w->trouble];
+    pthread_mutex_lock(&self.common.lock);
+    w->device = place;
+    bool is_open_by_now = w->stage == WATCH_OPENED;
+    snprintf(why, sizeof why, "%s", w->trouble);
+    pthread_mutex_unlock(&self.common.lock);
+    if (is_open_by_now) watch_again(&self.common, "a GPU answers that did not");
+    if (stage == WATCH_FENCED) board_fence(&self.board, (unsigned)place, true, why);
+    if (stage == WATCH_FAILED) board_end(&self.board, (unsigned)place, NULL, NULL, true, why);
+}
+
+static int lay_out(struct error *e) {
+    int place[GPU_MAX];
+    enum watch_stage stage[GPU_MAX];
+    pthread_mutex_lock(&self.common.lock);
+    for (unsigned i = 0; i < self.watch_count; i++) stage[i] = self.watch[i].stage;
+    pthread_mutex_unlock(&self.common.lock);
+    int r = board_make(devices_number(place, stage), e);
     if (r < 0) return r;
-    board_driver(&self.board, DRIVER_OK, gpu_driver_version(self.common.driver));
     for (unsigned i = 0; i < self.watch_count; i++) {
-        if (stage[i] == WATCH_OPENED) {
-            watch_go(&self.watch[i], place[i]);
-        } else if (place[i] >= 0) {
-            pthread_mutex_lock(&self.common.lock);
-            self.watch[i].device = place[i];
-            pthread_mutex_unlock(&self.common.lock);
-        }
+        if (stage[i] == WATCH_OPENED) watch_go(&self.watch[i], place[i]);
         if (place[i] < 0) continue;
         greet((unsigned)place[i]);
-        if (stage[i] == WATCH_FENCED) board_fence(&self.board, (unsigned)place[i], true, self.watch[i].error.text);
-        if (stage[i] == WATCH_FAILED)
-            board_end(&self.board, (unsigned)place[i], NULL, NULL, true, self.watch[i].error.text);
+        if (stage[i] != WATCH_OPENED) show_absent(&self.watch[i], stage[i], place[i]);
     }
     return 0;
 }
@@ -170,33 +184,46 @@ static bool all_opened(void) {
     return true;
 }
 
+/* A GPU that came too late for the last process gets more time in this one, else it would be late for ever; but one
+ * that hangs is waited for only once, because the others wait with it. */
+static int64_t open_patience_ns(void) {
+    int64_t ns = 2 * atomic_exchange(&self.heart->open_ns, 0);
+    return ns < OPEN_PATIENCE_NS ? OPEN_PATIENCE_NS : ns > OPEN_LONGEST_NS ? OPEN_LONGEST_NS : ns;
+}
+
+static void watches_wait(void) {
+    struct timespec until;
+    int64_t began_ns = clock_boot_ns(), patience_ns = open_patience_ns();
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += patience_ns % NS_PER_S;
+    until.tv_sec += patience_ns / NS_PER_S + until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    pthread_mutex_lock(&self.common.lock);
+    while (!all_opened() && !self.common.end)
+        if (pthread_cond_timedwait(&self.common.moved, &self.common.lock, &until) == ETIMEDOUT) break;
+    if (all_opened()) self.heart->open_ns = clock_boot_ns() - began_ns;
+    pthread_mutex_unlock(&self.common.lock);
+}
+
+/* How many GPUs the driver has. */
 static int watches_start(struct error *e) {
     int count = gpu_count(self.common.driver, e);
-    if (count < 0) return count;
     for (int i = 0; i < count; i++) {
-        if (i % self.settings.workers != self.worker) continue;
-        if (!strpbrk(self.settings.gpus, "-") && !is_listed(self.settings.gpus, i, "")) continue;
+        if (i % self.first.workers != self.worker) continue;
+        if (!strpbrk(self.first.gpus, "-") && !is_listed(self.first.gpus, i, "")) continue;
         int r = watch_start(&self.watch[self.watch_count], &self.common, (unsigned)i, e);
         if (r < 0) return r;
         self.watch_count++;
     }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += OPEN_PATIENCE_NS % NS_PER_S;
-    until.tv_sec += OPEN_PATIENCE_NS / NS_PER_S + until.tv_nsec / NS_PER_S;
-    until.tv_nsec %= NS_PER_S;
-    pthread_mutex_lock(&self.common.lock);
-    while (!all_opened() && !self.common.again)
-        if (pthread_cond_timedwait(&self.common.moved, &self.common.lock, &until) == ETIMEDOUT) break;
-    pthread_mutex_unlock(&self.common.lock);
-    return 0;
+    if (self.watch_count) watches_wait();
+    return count;
 }
 
 /* Tries until the driver answers, saying why not when the reason changes. */
 static void driver_wait(void) {
     struct error e, said = {0};
     int64_t pause_ns = 100 * NS_PER_MS;
-    while (gpu_driver_open(self.settings.gpu_library, &self.common.driver, &e) < 0) {
+    while (gpu_driver_open(self.first.gpu_library, &self.common.driver, &e) < 0) {
         if (strcmp(e.text, said.text) != 0) {
             log_line(LOG_WARN, "driver_absent", -1, "%s; trying again", e.text);
             pthread_mutex_lock(&self.common.lock);
@@ -211,22 +238,43 @@ static void driver_wait(void) {
     }
 }
 
+/* A GPU that is put in, or a driver that had none, is worth a new start. Costs the driver nothing: it keeps the number
+ * in memory. One worker looks for all. */
+static void count_watch(int had) {
+    struct error e;
+    while (self.worker == 0 || had == 0) {
+        clock_sleep_until(clock_boot_ns() + COUNT_LOOK_NS);
+        int count = gpu_count(self.common.driver, &e);
+        if (count >= 0 && count != had) watch_again(&self.common, "the driver has another number of GPUs than before");
+        if (count == -ENXIO) watch_again(&self.common, "the driver went away");
+    }
+}
+
 static void *driver_main(void *arg) {
     struct error e;
     driver_wait();
     log_line(LOG_INFO, "driver", -1, "driver %s, %s", gpu_driver_version(self.common.driver),
              gpu_library_path(self.common.driver));
-    if (watches_start(&e) < 0 || lay_out(&e) < 0) {
+    int count = watches_start(&e);
+    if (count < 0) {
         watch_again(&self.common, e.text);
         return NULL;
     }
-    if (self.board.count == 0) log_line(LOG_WARN, "no_gpus", -1, "the driver answers, but there is no GPU to watch");
+    if (lay_out(&e) < 0) {
+        watch_end(&self.common, 1, e.text);
+        return NULL;
+    }
+    if (count == 0)
+        log_line(LOG_WARN, "no_gpus", -1, "the driver answers, but it has no GPU");
+    else if (self.board.count == 0)
+        log_line(LOG_INFO, "no_gpus", -1, "none of the %d GPUs is for this sampler", count);
     self.xids.common = &self.common;
     self.xids.watches = self.watch;
     self.xids.count = self.watch_count;
-    snprintf(self.xids.kmsg, sizeof self.xids.kmsg, "%s", self.settings.kmsg);
+    snprintf(self.xids.kmsg, sizeof self.xids.kmsg, "%s", self.first.kmsg);
     xids_start(&self.xids);
     self.heart->ready_ns = clock_boot_ns();
+    count_watch(count);
     return NULL;
 }
 
@@ -293,7 +341,8 @@ static void tick(void) {
 
 /* Ends the process, whatever threads are stuck in the driver. */
 static void leave(int code, const char *why) {
-    log_line(LOG_INFO, "stop", -1, "%s", why);
+    log_line(code == 0 || code == SAMPLER_AGAIN ? LOG_INFO : LOG_ERROR, "stop", -1, "%s", why);
+    if (self.common.open_ns) self.heart->open_ns = self.common.open_ns;
     _exit(code);
 }
 
@@ -318,7 +367,7 @@ static void main_loop(int signals, int control, pid_t parent) {
             next_ns = (now_ns / NS_PER_S + 1) * NS_PER_S + 500 * NS_PER_MS; /* between two rounds, not among them */
             if (next_ns - now_ns > NS_PER_S) next_ns -= NS_PER_S;
         }
-        if (self.common.again) leave(SAMPLER_AGAIN, self.common.again_why);
+        if (self.common.end) leave(self.common.end, self.common.end_why);
         if (getppid() != parent) leave(0, "the supervisor is gone");
         int wait_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
         if (!self.heart->ready_ns && wait_ms > 50) wait_ms = 50;
@@ -333,13 +382,14 @@ static int start(char **argv, int *signals, int *control, struct error *e) {
     sigset_t set;
     self.worker = atoi(argv[1]);
     snprintf(self.run_dir, sizeof self.run_dir, "%s", argv[2]);
-    snprintf(self.common.run_dir, sizeof self.common.run_dir, "%s", argv[2]);
     snprintf(self.ring_path, sizeof self.ring_path, "%s/ring.%d", self.run_dir, self.worker);
     int r = heart_join(atoi(argv[3]), &self.heart, e);
     if (r < 0) return r;
     self.heart->beat_ns = clock_boot_ns();
     r = settings_read(e);
+    if (r >= 0) r = fence_open(self.run_dir, &self.common.fence, e);
     if (r < 0) return r;
+    self.first = self.settings;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);

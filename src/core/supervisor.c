@@ -23,8 +23,9 @@
 #include "core/reload.h"
 #include "model/settings.h"
 
-#define SILENT_NS (10 * NS_PER_S) /* a heart that stands still for so long is hung */
-#define STOP_NS (7 * NS_PER_S)    /* everything is down by then, or given up */
+#define SILENT_NS (10 * NS_PER_S)   /* a heart that stands still for so long is hung */
+#define STOP_NS (7 * NS_PER_S)      /* everything is down by then, or given up */
+#define OVERSLEPT_NS (2 * NS_PER_S) /* we were not run for that long: neither were the others, perhaps */
 #define CHILDREN_MAX 20
 #define SETTINGS_MAX 65536
 
@@ -37,11 +38,22 @@ static struct supervisor {
     char worker_name[CHILDREN_MAX][12];
     unsigned count;
     int lock_fd;
-    bool is_ready, is_stopping;
+    bool is_ready, is_stopping, has_terminal, is_run_dir_said;
     int64_t stopping_ns, watchdog_ns, watchdog_next_ns;
 } self;
 
 /* ---- settings ---- */
+
+static int paths_set(struct error *e) {
+    int r = dir_of_self(self.self_dir, sizeof self.self_dir, e);
+    if (r < 0) return r;
+    snprintf(self.core, sizeof self.core, "%s/gpumgr-core", self.self_dir);
+    snprintf(self.library, sizeof self.library, "%s/sim/libnvidia-ml.so.1", self.self_dir);
+    instance_path(&self.instance, self.sim_dir, sizeof self.sim_dir, "sim");
+    instance_path(&self.instance, self.sim_socket, sizeof self.sim_socket, "sim/sock");
+    instance_path(&self.instance, self.kmsg, sizeof self.kmsg, "sim/kmsg");
+    return 0;
+}
 
 static int settings_from_fd(int fd, struct error *e) {
     char path[64];
@@ -118,27 +130,12 @@ static void rings_trim(void) {
     }
 }
 
-static struct child *child_of(pid_t pid) {
-    for (unsigned i = 0; i < self.count; i++)
-        if (self.child[i].pid == pid) return &self.child[i];
-    return NULL;
-}
-
 static void reap(void) {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct child *c = child_of(pid);
-        if (c) {
-            child_reaped(c, status, clock_boot_ns(), self.is_stopping);
-            continue;
-        }
-        for (unsigned i = 0; i < self.count; i++) {
-            if (self.child[i].stuck != pid) continue;
-            self.child[i].stuck = 0;
-            log_line(LOG_INFO, "fence_open", -1, "the stuck %s (pid %d) is gone", self.child[i].name, (int)pid);
-        }
-    }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (unsigned i = 0; i < self.count; i++)
+            if (child_reaped(&self.child[i], pid, status, clock_boot_ns(), self.is_stopping)) break;
 }
 
 /* ---- what a signal asks for ---- */
@@ -152,43 +149,68 @@ static void stop(void) {
     for (unsigned i = 0; i < self.count; i++) child_end(&self.child[i], self.stopping_ns);
 }
 
-/* The keys that need new processes; the others are taken over by the running ones. */
-static bool is_structural(const struct settings *a, const struct settings *b) {
-    return strcmp(a->gpus, b->gpus) != 0 || strcmp(a->gpu_library, b->gpu_library) != 0 ||
-           strcmp(a->kmsg, b->kmsg) != 0;
+/* The first of these keys that differs, or NULL. */
+static const char *differs(const struct settings *a, const struct settings *b, const char *const *keys) {
+    char was[1100], is[1100];
+    for (; *keys; keys++) {
+        const struct option *o = option_find(settings_table, settings_count, *keys);
+        option_text(o, a, was, sizeof was);
+        option_text(o, b, is, sizeof is);
+        if (strcmp(was, is) != 0) return *keys;
+    }
+    return NULL;
 }
 
-static bool is_fixed(const struct settings *a, const struct settings *b) {
-    return a->workers == b->workers && a->sim == b->sim && a->sim_costs == b->sim_costs &&
-           strcmp(a->dir, b->dir) == 0 && strcmp(a->sim_model, b->sim_model) == 0;
+static void settings_spread(const struct settings *before) {
+    static const char *const needs_process[] = {"gpus", "gpu_library", "sampler.kmsg", NULL};
+    bool is_new_process = differs(before, &self.settings, needs_process) != NULL;
+    for (unsigned i = 0; i < self.count; i++) {
+        struct child *c = &self.child[i];
+        if (c->state != CHILD_UP || !c->has_heart) continue;
+        if (is_new_process)
+            child_end(c, clock_boot_ns());
+        else
+            kill(c->pid, SIGHUP);
+    }
+}
+
+static int settings_renew(struct error *e) {
+    static const char *const needs_restart[] = {"dir", "sim", "sim_model", "sim_costs", "sampler.workers", NULL};
+    struct settings fresh, before = self.settings;
+    int r = reload_settings(self.reload_argv, &fresh, e);
+    if (r < 0) return r;
+    const char *fixed = differs(&before, &fresh, needs_restart);
+    if (fixed) return fail(e, -EINVAL, "%s: cannot change while gpumgr runs; restart it", fixed);
+    self.settings = fresh;
+    r = settings_write(e);
+    if (r < 0) {
+        self.settings = before;
+        return r;
+    }
+    settings_spread(&before);
+    log_set_level((enum log_level)fresh.log_level);
+    return 0;
 }
 
 static void reload(void) {
     struct error e;
-    struct settings fresh;
-    notify_send("RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(clock_boot_ns() / NS_PER_US));
-    int r = reload_settings(self.reload_argv, &fresh, &e);
-    if (r >= 0 && !is_fixed(&fresh, &self.settings))
-        r = fail(&e, -EINVAL, "dir, sim and sampler.workers need a restart");
-    if (r >= 0) {
-        struct settings before = self.settings;
-        self.settings = fresh;
-        r = settings_write(&e);
-        if (r < 0) self.settings = before;
-        for (unsigned i = 0; r >= 0 && i < self.count; i++) {
-            struct child *c = &self.child[i];
-            if (c->state != CHILD_UP || !c->has_heart) continue;
-            if (is_structural(&before, &fresh))
-                child_end(c, clock_boot_ns());
-            else
-                kill(c->pid, SIGHUP);
-        }
-    }
-    if (r < 0)
-        log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay in force", e.text);
+    notify_send("RELOADING=1\nMONOTONIC_USEC=%lld", (long long)notify_monotonic_us());
+    if (settings_renew(&e) < 0) log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay in force", e.text);
+    if (self.is_ready) notify_send("READY=1");
+}
+
+/* The terminal it was started on was closed: that ends it, as it ends every program in the foreground. */
+static bool terminal_is_gone(void) {
+    struct pollfd fd = {.fd = STDERR_FILENO};
+    return self.has_terminal && poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR));
+}
+
+static void on_hangup(void) {
+    if (self.is_stopping) return;
+    if (terminal_is_gone())
+        stop();
     else
-        log_set_level((enum log_level)fresh.log_level);
-    notify_send("READY=1");
+        reload();
 }
 
 static void on_signal(int fd) {
@@ -196,7 +218,7 @@ static void on_signal(int fd) {
     while (read(fd, &si, sizeof si) == sizeof si) {
         if (si.ssi_signo == SIGCHLD) reap();
         if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) stop();
-        if (si.ssi_signo == SIGHUP && !self.is_stopping) reload();
+        if (si.ssi_signo == SIGHUP) on_hangup();
     }
 }
 
@@ -224,66 +246,98 @@ static void ready_look(void) {
 static int64_t wake_ns(int64_t now_ns) {
     int64_t next_ns = now_ns + 5 * NS_PER_S;
     for (unsigned i = 0; i < self.count; i++) {
-        int64_t n = child_next_ns(&self.child[i], SILENT_NS);
+        int64_t n = child_next_ns(&self.child[i], now_ns, SILENT_NS);
+        if (self.is_stopping && n <= now_ns) continue; /* a killed one: nothing more can be done to it */
         if (n < next_ns) next_ns = n;
     }
+    if (self.is_stopping && self.stopping_ns + STOP_NS < next_ns) next_ns = self.stopping_ns + STOP_NS + NS_PER_MS;
     if (self.watchdog_ns && self.watchdog_next_ns < next_ns) next_ns = self.watchdog_next_ns;
     if (!self.is_ready && next_ns > now_ns + 100 * NS_PER_MS) next_ns = now_ns + 100 * NS_PER_MS;
     return next_ns;
+}
+
+static bool is_over(int64_t now_ns) {
+    if (!self.is_stopping) return false;
+    if (all_down()) return true;
+    if (now_ns - self.stopping_ns <= STOP_NS) return false;
+    for (unsigned i = 0; i < self.count; i++)
+        if (self.child[i].pid)
+            log_line(LOG_ERROR, "left_behind", -1, "%s (pid %d) cannot be killed and stays behind", self.child[i].name,
+                     (int)self.child[i].pid);
+    return true;
+}
+
+/* A directory that someone removed is made anew, with all that is in it: nobody could find the ring any more. */
+static void run_dir_look(void) {
+    char path[256];
+    struct error e;
+    instance_path(&self.instance, path, sizeof path, "settings");
+    if (access(path, F_OK) == 0 || errno != ENOENT || self.is_stopping) return;
+    int r = instance_open(self.settings.dir, &self.instance, &e);
+    if (r >= 0) r = instance_keep(&self.instance, &self.lock_fd, &e);
+    if (r >= 0) r = paths_set(&e);
+    if (r >= 0) r = settings_write(&e);
+    if (r < 0) {
+        if (!self.is_run_dir_said)
+            log_line(LOG_ERROR, "run_dir", -1, "was removed, and cannot be made anew: %s", e.text);
+        self.is_run_dir_said = true;
+        return;
+    }
+    self.is_run_dir_said = false;
+    log_line(LOG_WARN, "run_dir", -1, "%s was removed: it is made anew", self.instance.run);
+    for (unsigned i = 0; i < self.count; i++)
+        if (self.child[i].state == CHILD_UP) child_end(&self.child[i], clock_boot_ns());
 }
 
 static void loop(int signals) {
     for (;;) {
         int64_t now_ns = clock_boot_ns();
         for (unsigned i = 0; i < self.count; i++) child_tick(&self.child[i], now_ns, SILENT_NS, self.is_stopping);
-        if (self.is_stopping && (all_down() || now_ns - self.stopping_ns > STOP_NS)) return;
+        if (is_over(now_ns)) return;
         if (self.watchdog_ns && now_ns >= self.watchdog_next_ns) {
             notify_send("WATCHDOG=1");
             self.watchdog_next_ns = now_ns + self.watchdog_ns;
         }
         ready_look();
+        run_dir_look();
         struct pollfd fd = {.fd = signals, .events = POLLIN};
-        int64_t wait_ns = wake_ns(now_ns) - clock_boot_ns();
+        int64_t due_ns = wake_ns(now_ns), wait_ns = due_ns - clock_boot_ns();
         if (poll(&fd, 1, wait_ns < 0 ? 0 : (int)(wait_ns / NS_PER_MS) + 1) > 0) on_signal(signals);
+        now_ns = clock_boot_ns();
+        for (unsigned i = 0; now_ns - due_ns > OVERSLEPT_NS && i < self.count; i++)
+            child_forgive(&self.child[i], now_ns);
     }
 }
 
 /* ---- start ---- */
 
-static int paths_set(struct error *e) {
-    int r = dir_of_self(self.self_dir, sizeof self.self_dir, e);
-    if (r < 0) return r;
-    snprintf(self.core, sizeof self.core, "%s/gpumgr-core", self.self_dir);
-    snprintf(self.library, sizeof self.library, "%s/sim/libnvidia-ml.so.1", self.self_dir);
-    instance_path(&self.instance, self.sim_dir, sizeof self.sim_dir, "sim");
-    instance_path(&self.instance, self.sim_socket, sizeof self.sim_socket, "sim/sock");
-    instance_path(&self.instance, self.kmsg, sizeof self.kmsg, "sim/kmsg");
-    return 0;
-}
-
-static int start(int argc, char **argv, int *signals, struct error *e) {
+static int signals_open(int *ret, struct error *e) {
     sigset_t set;
-    int r = settings_from_fd(atoi(argv[2]), e);
-    if (r < 0) return r;
-    log_set_level((enum log_level)self.settings.log_level);
-    r = instance_open(self.settings.dir, &self.instance, e);
-    if (r < 0) return r;
-    r = instance_lock(&self.instance, &self.lock_fd, e);
-    if (r < 0) return r;
-    r = paths_set(e);
-    if (r < 0) return r;
-    r = settings_write(e);
-    if (r < 0) return r;
-    self.reload_argv = argv + 3;
-    rings_trim();
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    *signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (*signals < 0) return fail_errno(e, errno, "signalfd");
+    signal(SIGCHLD, SIG_DFL); /* a parent that ignores it hands that down, and then no one could be waited for */
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    *ret = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return *ret < 0 ? fail_errno(e, errno, "signalfd") : 0;
+}
+
+static int start(char **argv, int *signals, struct error *e) {
+    int r = settings_from_fd(atoi(argv[2]), e);
+    if (r < 0) return r;
+    close_range(STDERR_FILENO + 1, UINT_MAX, 0); /* whatever our parent forgot to close is not for our children */
+    log_set_level((enum log_level)self.settings.log_level);
+    r = signals_open(signals, e);
+    if (r >= 0) r = instance_open(self.settings.dir, &self.instance, e);
+    if (r >= 0) r = instance_lock(&self.instance, &self.lock_fd, e);
+    if (r >= 0) r = paths_set(e);
+    if (r >= 0) r = settings_write(e);
+    if (r < 0) return r;
+    self.reload_argv = argv + 3;
+    self.has_terminal = isatty(STDERR_FILENO) == 1;
+    rings_trim();
     if (!self.instance.run_is_tmpfs)
         log_line(LOG_WARN, "run_dir", -1, "%s is not on tmpfs: a slow disk can delay samples", self.instance.run);
     return 0;
@@ -298,7 +352,7 @@ int supervisor_main(int argc, char **argv) {
                  "supervise ROLE SETTINGS_FD PROGRAM [FLAGS...]: started by gpumgr up and gpumgr node");
         return 2;
     }
-    if (start(argc, argv, &signals, &e) < 0) {
+    if (start(argv, &signals, &e) < 0) {
         log_line(LOG_ERROR, "start", -1, "%s", e.text);
         return error_exit_code(e.code);
     }

@@ -1,14 +1,11 @@
 #include "core/watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "core/sampler.h"
 #include "model/rates.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -16,20 +13,33 @@
 #define RETRY_NS (2 * NS_PER_S)
 #define MISSES_PATIENT 3 /* a call that fails so often in a row is asked less often */
 #define MISS_PAUSE_NS (10 * NS_PER_S)
+#define RECUT_LOOK_NS (10 * NS_PER_S) /* MIG instances may be made and removed while the card is watched */
 
-void watch_again(struct watch_common *c, const char *why) {
+void watch_end(struct watch_common *c, int code, const char *why) {
     pthread_mutex_lock(&c->lock);
-    if (!c->again) snprintf(c->again_why, sizeof c->again_why, "%s", why);
-    c->again = 1;
+    if (!c->end) {
+        snprintf(c->end_why, sizeof c->end_why, "%s", why);
+        c->end = code;
+    }
     pthread_cond_broadcast(&c->moved);
     pthread_mutex_unlock(&c->lock);
 }
 
-static void stage_set(struct watch *w, enum watch_stage stage) {
+void watch_again(struct watch_common *c, const char *why) { watch_end(c, SAMPLER_AGAIN, why); }
+
+static void stage_set(struct watch *w, enum watch_stage stage, const char *trouble) {
     pthread_mutex_lock(&w->common->lock);
     w->stage = stage;
+    snprintf(w->trouble, sizeof w->trouble, "%.103s", trouble);
     pthread_cond_broadcast(&w->common->moved);
     pthread_mutex_unlock(&w->common->lock);
+}
+
+bool watch_is_running(struct watch *w) {
+    pthread_mutex_lock(&w->common->lock);
+    bool is_running = w->stage == WATCH_RUNNING;
+    pthread_mutex_unlock(&w->common->lock);
+    return is_running;
 }
 
 /* Sleeps until at_ns, or until someone rings. Returns whether someone did. */
@@ -133,7 +143,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
         if (r.lost) break; /* the rest would say the same, each at its price */
     }
     atomic_store_explicit(&w->fast_call, -1, memory_order_relaxed);
-    if (w->common->again) return;
+    if (w->common->end) return;
     /* What was read before a call hung is history by now: say nothing and read anew. */
     bool was_hung = clock_boot_ns() - s.boot_ns > w->common->board->answer_ns;
     if (r.came == 0 || r.lost || was_hung) {
@@ -156,7 +166,7 @@ static void fast_rounds(struct watch *w) {
     uint32_t seen = atomic_load(&w->bell);
     memset(m, 0, sizeof m);
     int64_t due_ns = clock_boot_ns();
-    while (!w->common->again) {
+    while (!w->common->end) {
         for (unsigned i = 0; i < parts(w); i++) round_fast(w, i, &m[i], &p, due_ns);
         int64_t base_ns = w->common->base_ns;
         int64_t now_ns = clock_boot_ns(), next_ns = next_tick(now_ns, base_ns);
@@ -223,7 +233,7 @@ static void slow_one(struct watch *w, unsigned call, struct misses *m) {
         call_make(w, part(w, i), call, &s, &p, &m[i], &r, s.boot_ns);
         atomic_store(&w->slow_began_ns, 0);
         atomic_store(&w->slow_call, -1);
-        if (w->common->again) return;
+        if (w->common->end) return;
         if (r.has_processes && i == 0) atomic_store(&w->is_shared, p.total > 1);
         if (r.came > 0 || r.failed > 0)
             board_add(w->common->board, (unsigned)w->device + i, &s, r.has_processes ? &p : NULL);
@@ -234,7 +244,7 @@ static void slow_one(struct watch *w, unsigned call, struct misses *m) {
 static void slow_first(struct watch *w, struct misses *m) {
     const struct gpu_driver *d = w->common->driver;
     uint64_t fast = atomic_load(&w->fast_calls);
-    for (unsigned c = 0; c < gpu_calls(d) && !w->common->again; c++) {
+    for (unsigned c = 0; c < gpu_calls(d) && !w->common->end; c++) {
         if (!(fast & BIT(c))) slow_one(w, c, m);
     }
     for (unsigned c = 0; c < gpu_calls(d); c++) {
@@ -251,17 +261,26 @@ static int64_t slow_moment(const struct watch *w, int64_t at_ns) {
     return (at_ns - offset_ns + NS_PER_S - 1) / NS_PER_S * NS_PER_S + offset_ns;
 }
 
+/* The rings are laid out for the instances that there were: others need a new process. */
+static void recut_look(struct watch *w, int64_t *next_ns, int64_t now_ns) {
+    if (now_ns < *next_ns) return;
+    *next_ns = now_ns + RECUT_LOOK_NS;
+    if (gpu_is_recut(w->gpu) > 0) watch_again(w->common, "a GPU has other MIG instances than before");
+}
+
 static void *slow_main(void *arg) {
     struct watch *w = arg;
     struct misses m[1 + MIG_MAX];
     struct slow_plan plan;
+    int64_t recut_ns = 0;
     memset(m, 0, sizeof m);
     memset(&plan, 0, sizeof plan);
+    if (!fence_take(w->common->fence, w->index, FENCE_SLOW)) return NULL;
     uint32_t seen = atomic_load(&w->bell), looks = atomic_load(&w->looks);
     slow_first(w, m);
     plan_make(w, &plan, clock_boot_ns());
     bool was_shared = w->is_shared;
-    while (!w->common->again) {
+    while (!w->common->end) {
         const unsigned n = gpu_calls(w->common->driver);
         int64_t next_ns = plan.made_ns + REPLAN_NS;
         for (unsigned c = 0; c < n; c++)
@@ -270,59 +289,58 @@ static void *slow_main(void *arg) {
         bool is_look = looks != atomic_load(&w->looks);
         looks = atomic_load(&w->looks);
         int64_t now_ns = clock_boot_ns();
-        for (unsigned c = 0; c < n && !w->common->again; c++) {
+        for (unsigned c = 0; c < n && !w->common->end; c++) {
             if (!plan.period_ns[c] || (!is_look && plan.due_ns[c] > now_ns)) continue;
             slow_one(w, c, m);
             plan.due_ns[c] = now_ns + plan.period_ns[c];
         }
         if (was_rung || was_shared != w->is_shared || now_ns >= plan.made_ns + REPLAN_NS) plan_make(w, &plan, now_ns);
         was_shared = w->is_shared;
+        recut_look(w, &recut_ns, now_ns);
     }
     return NULL;
 }
 
 /* ---- opening ---- */
 
-/* A stuck process of ours keeps this lock until it is really gone: the GPU is left alone until then. */
-static bool fence_take(struct watch *w) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/gpu.%u.lock", w->common->run_dir, w->index);
-    if (w->lock_fd < 0) w->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (w->lock_fd < 0) return true; /* no lock can be made here: better to watch than not */
-    return flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0;
+static bool fence_pass(struct watch *w) {
+    struct fence *f = w->common->fence;
+    return fence_is_free(f, w->index, FENCE_SLOW) && fence_take(f, w->index, FENCE_FAST);
 }
 
 static bool open_until_done(struct watch *w) {
-    while (!fence_take(w)) {
-        fail(&w->error, -EBUSY, "an earlier process of ours is stuck with it");
-        if (w->stage != WATCH_FENCED) stage_set(w, WATCH_FENCED);
+    struct watch_common *c = w->common;
+    struct error e;
+    int64_t began_ns = clock_boot_ns();
+    bool was_late = false;
+    for (; !fence_pass(w); was_late = true) {
+        stage_set(w, WATCH_FENCED, "an earlier process of ours is stuck with it");
         clock_sleep_until(clock_boot_ns() + RETRY_NS / 2);
-        if (w->common->again) return false;
+        if (c->end) return false;
     }
-    bool was_late = w->stage != WATCH_OPENING;
-    while (gpu_open(w->common->driver, w->index, &w->gpu, &w->error) < 0) {
-        if (w->error.code == -ENXIO) watch_again(w->common, w->error.text);
-        if (w->common->again) return false;
-        if (w->stage != WATCH_FAILED) stage_set(w, WATCH_FAILED);
-        was_late = true;
+    for (; gpu_open(c->driver, w->index, &w->gpu, &e) < 0; was_late = true) {
+        if (e.code == -ENXIO) watch_again(c, e.text);
+        if (c->end) return false;
+        stage_set(w, WATCH_FAILED, e.text);
         clock_sleep_until(clock_boot_ns() + RETRY_NS);
     }
-    pthread_mutex_lock(&w->common->lock);
-    was_late |= w->device >= 0 || w->stage == WATCH_RUNNING; /* the board was laid out without it */
-    pthread_mutex_unlock(&w->common->lock);
-    if (was_late) watch_again(w->common, "a GPU answers that did not");
-    return !was_late;
+    pthread_mutex_lock(&c->lock);
+    bool is_left_out = w->device >= 0; /* the board was laid out without it */
+    pthread_mutex_unlock(&c->lock);
+    if (is_left_out && !was_late) c->open_ns = clock_boot_ns() - began_ns;
+    if (is_left_out || was_late) watch_again(c, "a GPU answers that did not");
+    return !is_left_out && !was_late;
 }
 
 static void *fast_main(void *arg) {
     struct watch *w = arg;
     struct watch_common *c = w->common;
     if (!open_until_done(w)) return NULL;
-    stage_set(w, WATCH_OPENED);
+    stage_set(w, WATCH_OPENED, "");
     pthread_mutex_lock(&c->lock);
-    while (w->stage != WATCH_RUNNING && !c->again) pthread_cond_wait(&c->moved, &c->lock);
+    while (w->stage != WATCH_RUNNING && !c->end) pthread_cond_wait(&c->moved, &c->lock);
     pthread_mutex_unlock(&c->lock);
-    if (c->again || w->device < 0) return NULL;
+    if (c->end || w->device < 0) return NULL;
 
     pthread_attr_t attr;
     pthread_attr_init(&attr);
@@ -338,7 +356,7 @@ int watch_start(struct watch *w, struct watch_common *common, unsigned index, st
     memset(w, 0, sizeof *w);
     w->common = common;
     w->index = index;
-    w->device = w->lock_fd = -1;
+    w->device = -1;
     w->fast_call = w->slow_call = -1;
     pthread_attr_t attr;
     pthread_attr_init(&attr);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "core/board.h"
+#include "core/fence.h"
 #include "gpu/device.h"
 
 enum watch_stage { WATCH_OPENING, WATCH_OPENED, WATCH_FAILED, WATCH_FENCED, WATCH_RUNNING };
@@ -19,9 +20,10 @@ struct watch_common {
     _Atomic double slow_share; /* of a core, for the slow calls of one GPU */
     pthread_mutex_t lock;      /* guards stages */
     pthread_cond_t moved;      /* a stage changed */
-    _Atomic int again;         /* not 0: something happened that needs a fresh start; why is in again_why */
-    char again_why[160];
-    char run_dir[200];
+    struct fence *fence;
+    _Atomic int64_t open_ns; /* how long a GPU took to open that came too late; 0: none did */
+    _Atomic int end;         /* not 0: this process has to end, with this exit code; why is in end_why */
+    char end_why[248];
 };
 
 struct watch {
@@ -29,9 +31,8 @@ struct watch {
     unsigned index;
     struct gpu *gpu;
     enum watch_stage stage; /* under common->lock */
-    struct error error;
-    int lock_fd; /* the fence: held as long as this process has the GPU open */
-    int device;  /* number on the board; instances follow. -1: not wanted */
+    char trouble[104];      /* why it is not open; under common->lock */
+    int device; /* number on the board; instances follow. -1: not wanted. Under common->lock until it runs */
     pthread_t fast, slow;
     _Atomic uint32_t bell;  /* cuts the sleep of both threads short */
     _Atomic uint32_t looks; /* how often "look now" was said */
@@ -52,5 +53,11 @@ void watch_go(struct watch *w, int device);
 /* Read everything now. */
 void watch_look(struct watch *w);
 
-/* Asks for a fresh process: the driver went away, or is not what was laid out. */
+/* Opened, and told to read: its gpu may be used by other threads. */
+bool watch_is_running(struct watch *w);
+
+/* Asks for the end of the process; the first one to ask says why. */
+void watch_end(struct watch_common *c, int code, const char *why);
+
+/* The same for a fresh one: the driver went away, or is not what was laid out. */
 void watch_again(struct watch_common *c, const char *why);

@@ -23,13 +23,13 @@ static void *events_main(void *arg) {
     struct gpu_events *events = NULL;
     struct error e;
     for (unsigned i = 0; i < x->count && n < GPU_MAX; i++)
-        if (x->watches[i].gpu && x->watches[i].device >= 0) gpus[n++] = x->watches[i].gpu;
+        if (watch_is_running(&x->watches[i]) && x->watches[i].device >= 0) gpus[n++] = x->watches[i].gpu;
     if (n == 0) return NULL;
     if (gpu_events_open(x->common->driver, gpus, n, &events, &e) < 0) {
         log_line(LOG_INFO, "no_events", -1, "XIDs come from the kernel log only: %s", e.text);
         return NULL;
     }
-    while (!x->common->again) {
+    while (!x->common->end) {
         struct gpu_xid xid;
         int r = gpu_events_wait(events, EVENT_WAIT_MS, &xid);
         if (r == -ENXIO) watch_again(x->common, "the driver went away");
