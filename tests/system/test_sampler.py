@@ -1,7 +1,6 @@
 """The sampler on simulated GPUs that fail: hung, lost, reloaded, poor in sensors; killed at random; and its ring as a
 reader sees it."""
 
-import fcntl
 import random
 import signal
 import time
@@ -10,6 +9,7 @@ import pytest
 
 from instance import Instance, followed, kill
 from simulator import Simulator, wait_for
+from unkillable import Unkillable
 
 
 @pytest.fixture
@@ -243,23 +243,18 @@ def test_killed_at_random_for_a_minute(sim):
                 assert m.get("gpu_utilization_ratio", 0) <= 1
 
 
-def test_a_fenced_gpu_is_left_alone(sim):
-    """Whoever holds a GPU's lock, a stuck predecessor for one, has it: the rest is watched, and it comes back."""
+def test_a_gpu_whose_thread_cannot_be_killed_is_left_alone(sim):
+    """The rest of a process dies, one thread of it hangs on in the driver: that GPU is not asked by the next process,
+    the others are, and it comes back when the thread is gone."""
     with Instance(sim, "--wait-ms", "100") as i:
         i.ready(8)
         pid = i.sampler()
-        with open(i.dir / "run/gpu.3.lock", "r+") as lock:
-            kill(pid, signal.SIGSTOP)
+        with Unkillable(pid, "gpu-3"):
             kill(pid)
-            wait_for(lambda: is_locked(lock), "the lock is ours", 5)
-            wait_for(lambda: i.gpu(3)["state"] == "fenced", "it is fenced")
-            assert sum(g["state"] == "ok" for g in i.status()["gpus"]) == 7
+            wait_for(lambda: i.gpu(3)["state"] == "fenced", "it is fenced", 20)
+            wait_for(lambda: sum(g["state"] == "ok" for g in i.status()["gpus"]) == 7, "the others are watched")
+            assert "stuck" in i.gpu(3)["state_reason"]
+            assert i.said("child_fenced") and pid in i.children()
         i.ready(8)
-
-
-def is_locked(lock):
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return False
+        wait_for(lambda: i.said("fence_open"), "the end of the stuck one is told")
+        assert pid not in i.children()
