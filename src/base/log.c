@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 static struct {
     char who[24];
     _Atomic int least;
+    _Atomic bool is_clogged;
     bool terminal, colour;
 } self = {.who = "gpumgr", .least = LOG_INFO};
 
@@ -62,6 +64,15 @@ static void flatten(char *text) {
         if (*c < 0x20 || *c == 0x7f) *c = '?';
 }
 
+/* Whoever does not read his end of the pipe, or stopped his terminal, must not stop us: a line waits for a moment and
+ * is then left out, and the next ones do not wait. A pipe that has room takes a line whole. */
+static bool has_room(void) {
+    struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+    int wait_ms = self.is_clogged ? 0 : 100;
+    self.is_clogged = poll(&fd, 1, wait_ms) == 0;
+    return !self.is_clogged;
+}
+
 void log_line(enum log_level level, const char *event, int gpu, const char *fmt, ...) {
     if ((int)level < self.least) return;
     char text[512], line[1800];
@@ -96,6 +107,7 @@ void log_line(enum log_level level, const char *event, int gpu, const char *fmt,
     }
     if (n <= 0) return;
     if ((size_t)n >= sizeof line) n = (int)sizeof line - 1;
+    if (!has_room()) return;
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)n);
     (void)ignored;
 }

@@ -194,15 +194,12 @@ static int load_flags(struct loaded *l, const struct flags *flags, const char *c
 
 /* ---- all of it ---- */
 
-/* What no single row can say. */
 static int check_together(const struct loaded *l, struct error *e) {
-    const struct settings *s = &l->values;
-    if (s->lost_ms >= s->answer_ms) return 0;
-    const struct option *o = option_find(settings_table, settings_count, "sampler.lost_ms");
+    const struct option *o = settings_clash(&l->values, e);
+    if (!o) return 0;
     const char *from = l->of[place_of(o)].from;
     char cut[96];
-    return fail(e, -EINVAL, "%s%ssampler.lost_ms: %d is not a whole number from sampler.answer_ms (%d) to %.15g",
-                short_path(from, cut, sizeof cut), *from ? ": " : "", s->lost_ms, s->answer_ms, o->max);
+    return *from ? fail_in(e, -EINVAL, "%s", short_path(from, cut, sizeof cut)) : -EINVAL;
 }
 
 int settings_load(const struct flags *flags, enum load_mode mode, struct loaded *ret, struct error *e) {

@@ -35,18 +35,23 @@ static bool is_allowed(int fd) {
     return peer.uid == 0 || peer.uid == geteuid();
 }
 
+static void refuse(struct control_reply *a, int code, const char *why) {
+    a->result = code;
+    snprintf(a->text, sizeof a->text, "%s", why);
+}
+
 static void answer(int fd, const struct control_verb_row verbs[CONTROL_VERBS], void *ctx) {
     struct control_request q = {0};
     struct control_reply a = {.magic = CONTROL_MAGIC};
-    ssize_t n = recv(fd, &q, sizeof q, 0);
     if (!is_allowed(fd)) {
-        a.result = -EPERM;
-        snprintf(a.text, sizeof a.text, "only root and the owner of this gpumgr may ask");
-    } else if (n != sizeof q || q.magic != CONTROL_MAGIC || q.verb >= CONTROL_VERBS || !verbs[q.verb].run) {
-        a.result = -EINVAL;
-        snprintf(a.text, sizeof a.text, "no such message");
+        refuse(&a, -EPERM, "only root and the owner of this gpumgr may ask");
     } else {
-        verbs[q.verb].run(ctx, &q, &a);
+        ssize_t n = recv(fd, &q, sizeof q, MSG_TRUNC); /* with its true length: a longer message is not ours either */
+        if (n < 0) return;                             /* silent for too long */
+        if (n != sizeof q || q.magic != CONTROL_MAGIC || q.verb >= CONTROL_VERBS || !verbs[q.verb].run)
+            refuse(&a, -EINVAL, "no such message");
+        else
+            verbs[q.verb].run(ctx, &q, &a);
     }
     (void)!send(fd, &a, sizeof a, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

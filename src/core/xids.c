@@ -14,6 +14,8 @@
 #include "base/log.h"
 
 #define EVENT_WAIT_MS 5000
+#define REOPEN_NS NS_PER_S
+#define RETRY_NS (10 * NS_PER_S)
 #define STACK_BYTES (128 * 1024)
 
 static void *events_main(void *arg) {
@@ -53,53 +55,82 @@ static void log_record(struct xids *x, const char *line, size_t len) {
     }
 }
 
-/* /dev/kmsg gives a record a read and blocks; a plain file (a test's, a syslog's) is followed by inotify. */
-static void kmsg_device(struct xids *x, int fd) {
+/* /dev/kmsg gives a record a read and blocks. */
+static int kmsg_device(struct xids *x, int fd) {
     char record[8192];
     for (;;) {
         ssize_t n = read(fd, record, sizeof record);
         if (n > 0) log_record(x, record, (size_t)n);
-        if (n < 0 && errno != EPIPE && errno != EINTR && errno != EINVAL) return; /* EPIPE: records were overwritten */
+        if (n == 0) clock_sleep_until(clock_boot_ns() + REOPEN_NS); /* /dev/null, a pipe that no one writes */
+        /* EPIPE: records were overwritten; EINVAL: one that is longer than any XID. Both are passed over. */
+        if (n < 0 && errno != EPIPE && errno != EINTR && errno != EINVAL) return -errno;
     }
 }
 
-static void kmsg_file(struct xids *x, int fd) {
+/* Whole lines go out; returns how much of the last one is left. A line of 8 KiB is no XID. */
+static size_t log_lines(struct xids *x, char *text, size_t have, size_t room) {
+    char *line = text, *end;
+    while ((end = memchr(line, '\n', have - (size_t)(line - text)))) {
+        log_record(x, line, (size_t)(end - line));
+        line = end + 1;
+    }
+    have -= (size_t)(line - text);
+    memmove(text, line, have);
+    return have == room ? 0 : have;
+}
+
+/* Whether the path names another file by now, or none. */
+static bool is_rotated(const struct xids *x, int fd) {
+    struct stat ours, there;
+    return fstat(fd, &ours) == 0 &&
+           (stat(x->kmsg, &there) < 0 || ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
+}
+
+/* A plain file (a test's, a syslog's) is followed by inotify. Returns 0 when it was rotated away. */
+static int kmsg_file(struct xids *x, int fd) {
     char text[8192], event[sizeof(struct inotify_event) + NAME_MAX + 1];
     size_t have = 0;
+    struct stat st;
     AUTO(fd_done) int watch = inotify_init1(IN_CLOEXEC);
-    if (watch < 0 || inotify_add_watch(watch, x->kmsg, IN_MODIFY) < 0) return;
+    /* a removed file that we hold open tells it by its link count, an attribute */
+    if (watch < 0 || inotify_add_watch(watch, x->kmsg, IN_MODIFY | IN_MOVE_SELF | IN_ATTRIB) < 0) return -errno;
     for (;;) {
         ssize_t n = read(fd, text + have, sizeof text - have);
-        if (n <= 0) {
-            if (read(watch, event, sizeof event) < 0 && errno != EINTR) return;
+        if (n < 0 && errno != EINTR) return -errno;
+        if (n > 0) {
+            have = log_lines(x, text, have + (size_t)n, sizeof text);
             continue;
         }
-        have += (size_t)n;
-        char *line = text, *end;
-        while ((end = memchr(line, '\n', have - (size_t)(line - text)))) {
-            log_record(x, line, (size_t)(end - line));
-            line = end + 1;
+        if (is_rotated(x, fd)) return 0;
+        if (fstat(fd, &st) == 0 && st.st_size < lseek(fd, 0, SEEK_CUR)) { /* it was emptied: begin anew */
+            lseek(fd, 0, SEEK_SET);
+            continue;
         }
-        have -= (size_t)(line - text);
-        memmove(text, line, have);
-        if (have == sizeof text) have = 0; /* a line of 8 KiB is no XID */
+        if (read(watch, event, sizeof event) < 0 && errno != EINTR) return -errno;
     }
+}
+
+/* One file, from its end the first time (what was before is told already, or nobody's any more), else from its start. */
+static int kmsg_follow(struct xids *x, bool is_first) {
+    struct stat st;
+    AUTO(fd_done) int fd = open(x->kmsg, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) return -errno;
+    if (is_first) lseek(fd, 0, SEEK_END);
+    return S_ISREG(st.st_mode) ? kmsg_file(x, fd) : kmsg_device(x, fd);
 }
 
 static void *kmsg_main(void *arg) {
     struct xids *x = arg;
-    struct stat st;
-    AUTO(fd_done) int fd = open(x->kmsg, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        log_line(LOG_INFO, "no_kernel_log", -1, "XIDs come from the driver only: %s: %s", x->kmsg, strerror(errno));
-        return NULL;
+    bool is_first = true, is_said = false;
+    for (;;) {
+        int r = kmsg_follow(x, is_first);
+        if (r < 0 && !is_said)
+            log_line(LOG_INFO, "no_kernel_log", -1, "XIDs come from the driver only: %s: %s", x->kmsg, strerror(-r));
+        if (r == -EACCES || r == -EPERM || r == -EISDIR) return NULL; /* nothing that time would change */
+        is_said = r < 0;
+        is_first = false; /* a file that comes later is new from its start */
+        clock_sleep_until(clock_boot_ns() + (r < 0 ? RETRY_NS : REOPEN_NS));
     }
-    lseek(fd, 0, SEEK_END); /* what was before is told already, or nobody's any more */
-    if (S_ISREG(st.st_mode))
-        kmsg_file(x, fd);
-    else
-        kmsg_device(x, fd);
-    return NULL;
 }
 
 void xids_start(struct xids *x) {

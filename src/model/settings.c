@@ -37,6 +37,14 @@ void settings_init(struct settings *s) {
         if (option_set(&settings_table[i], s, settings_table[i].preset, &e) < 0) abort();
 }
 
+const struct option *settings_clash(const struct settings *s, struct error *e) {
+    if (s->lost_ms >= s->answer_ms) return NULL;
+    const struct option *o = option_find(settings_table, settings_count, "sampler.lost_ms");
+    fail(e, -EINVAL, "sampler.lost_ms: %d is not a whole number from sampler.answer_ms (%d) to %.15g", s->lost_ms,
+         s->answer_ms, o->max);
+    return o;
+}
+
 void settings_encode(const struct settings *s, struct buf *out) {
     char text[1100];
     for (size_t i = 0; i < settings_count; i++) {
@@ -62,6 +70,7 @@ int settings_decode(struct settings *s, const char *text, struct error *e) {
         int r = option_set(o, &fresh, eq + 1, e);
         if (r < 0) return r;
     }
+    if (settings_clash(&fresh, e)) return -EINVAL;
     *s = fresh;
     return 0;
 }

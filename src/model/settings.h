@@ -22,6 +22,10 @@ extern const size_t settings_count;
 /* All defaults, through the same setters as user input. */
 void settings_init(struct settings *s);
 
+/* What no single row can say: values that make no sense together. NULL when they do, else the row to blame and a
+ * sentence with its range. */
+const struct option *settings_clash(const struct settings *s, struct error *e);
+
 /* The settings as lines of key=value, and back: how one program hands them to another. Decoding is as strict as the
  * table: what it does not know it refuses. */
 void settings_encode(const struct settings *s, struct buf *out);

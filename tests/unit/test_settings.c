@@ -71,14 +71,15 @@ static void refuses(void **state) {
     static const struct {
         const char *in, *says;
     } rows[] = {
-        {"nonsense=1\n",                 "no such key as \"nonsense\""                      },
-        {"wait_ms\n",                    "\"wait_ms\" is not key=value"                     },
-        {"\n",                           "is not key=value"                                 },
-        {"=5\n",                         "no such key"                                      },
-        {"wait_ms=5\n",                  "wait_ms: \"5\" is not a whole number from 10"     },
-        {"wait_ms=1000\nguard.hot_c=20", "guard.hot_c: \"20\" is not a temperature from 30" },
-        {"WAIT_MS=1000",                 "no such key"                                      },
-        {"guard.mode=on",                "guard.mode: \"on\" is not one of auto|observe|off"},
+        {"nonsense=1\n",                 "no such key as \"nonsense\""                                              },
+        {"wait_ms\n",                    "\"wait_ms\" is not key=value"                                             },
+        {"\n",                           "is not key=value"                                                         },
+        {"=5\n",                         "no such key"                                                              },
+        {"wait_ms=5\n",                  "wait_ms: \"5\" is not a whole number from 10"                             },
+        {"wait_ms=1000\nguard.hot_c=20", "guard.hot_c: \"20\" is not a temperature from 30"                         },
+        {"WAIT_MS=1000",                 "no such key"                                                              },
+        {"sampler.lost_ms=1999",         "sampler.lost_ms: 1999 is not a whole number from sampler.answer_ms (2000)"},
+        {"guard.mode=on",                "guard.mode: \"on\" is not one of auto|observe|off"                        },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct settings s, before;
