@@ -2,6 +2,8 @@
  * structs. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "gpu/device.h"
 
 struct gpu_driver {
@@ -9,10 +11,19 @@ struct gpu_driver {
     char version[80], library[256];
 };
 
+/* What is known of one call on one GPU: written by the thread that makes the call, read by any. */
+struct gpu_note {
+    _Atomic int support; /* enum gpu_support */
+    _Atomic uint32_t made;
+    _Atomic int64_t wall_ns, cpu_ns;
+    _Atomic uint64_t yields; /* which of its metrics have come so far, by their place in the row */
+    _Atomic(const char *) why;
+};
+
 struct gpu {
     struct gpu_driver *driver;
     struct inventory inventory;
-    struct gpu_cost cost[GPU_CALLS_MAX];
+    struct gpu_note note[GPU_CALLS_MAX];
     unsigned instance_count;
     struct gpu *instance[MIG_MAX];
 };
@@ -28,6 +39,7 @@ struct gpu_backend {
     unsigned (*calls)(void);
     const struct gpu_call *(*call)(unsigned call);
     int (*read)(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p);
+    const char *(*why_not)(const struct gpu *g, unsigned call); /* a GPU does not have the call: lasting words */
     int (*events_open)(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret,
                        struct error *e);
     void (*events_close)(struct gpu_events *ev);

@@ -3,7 +3,7 @@
 #include "gpu/device.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "gpu/backend.h"
@@ -48,26 +48,45 @@ struct gpu *gpu_instance(const struct gpu *g, unsigned i) {
 int gpu_is_recut(struct gpu *g) { return g->driver->backend->is_recut(g); }
 unsigned gpu_calls(const struct gpu_driver *d) { return d->backend->calls(); }
 const struct gpu_call *gpu_call(const struct gpu_driver *d, unsigned call) { return d->backend->call(call); }
+
+#define GET(member) atomic_load_explicit(&(member), memory_order_relaxed)
+#define SET(member, value) atomic_store_explicit(&(member), (value), memory_order_relaxed)
+
 struct gpu_cost gpu_cost(const struct gpu *g, unsigned call) {
-    return g->cost[call];
+    const struct gpu_note *n = &g->note[call];
+    const char *why = GET(n->why);
+    struct gpu_cost c = {.support = (enum gpu_support)GET(n->support),
+                         .made = GET(n->made),
+                         .wall_ns = GET(n->wall_ns),
+                         .cpu_ns = GET(n->cpu_ns)};
+    if (why) snprintf(c.why, sizeof c.why, "%s", why);
+    return c;
 }
 
-static void remember_support(struct gpu_cost *c, int r) {
-    if (r >= 0) c->support = SUPPORT_YES;
-    if (c->support == SUPPORT_YES) return; /* it has worked: what fails later is a fault, not a missing ability */
-    if (r == -ENOTSUP) c->support = SUPPORT_NO;
-    if (r == -EACCES) c->support = SUPPORT_FORBIDDEN;
+/* What the result means, and what it teaches. A call that has worked and fails later has a fault; it is not missing. */
+static int remember(struct gpu *g, unsigned call, int r) {
+    struct gpu_note *n = &g->note[call];
+    if (r >= 0) {
+        SET(n->support, SUPPORT_YES);
+        return r;
+    }
+    if (r == -ENODEV || r == -ENXIO) return r;
+    if (GET(n->support) == SUPPORT_YES) return r == -EINVAL ? r : -EAGAIN;
+    if (r != -ENOTSUP && r != -EINVAL && r != -EACCES) return -EAGAIN;
+    SET(n->why, r == -EACCES ? "no permission" : g->driver->backend->why_not(g, call));
+    SET(n->support, r == -EACCES ? SUPPORT_FORBIDDEN : SUPPORT_NO);
+    return -ENOTSUP;
 }
 
 /* Makes the call and notes what it cost; smoothed, so that one slow answer does not change the plan. */
 static int read_measured(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p, bool is_fresh) {
-    struct gpu_cost *c = &g->cost[call];
+    struct gpu_note *n = &g->note[call];
     int64_t wall_ns = clock_boot_ns(), cpu_ns = clock_thread_cpu_ns();
     int r = g->driver->backend->read(g, call, s, p);
     wall_ns = clock_boot_ns() - wall_ns;
     cpu_ns = clock_thread_cpu_ns() - cpu_ns;
-    c->wall_ns = is_fresh ? wall_ns : (c->wall_ns * 7 + wall_ns) / 8;
-    c->cpu_ns = is_fresh ? cpu_ns : (c->cpu_ns * 7 + cpu_ns) / 8;
+    SET(n->wall_ns, is_fresh ? wall_ns : (GET(n->wall_ns) * 7 + wall_ns) / 8);
+    SET(n->cpu_ns, is_fresh ? cpu_ns : (GET(n->cpu_ns) * 7 + cpu_ns) / 8);
     return r;
 }
 
@@ -75,31 +94,45 @@ static int read_measured(struct gpu *g, unsigned call, struct sample *s, struct 
  * one that is not dear is made twice, and the second one tells the cost. */
 static int read_first(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p) {
     int r = read_measured(g, call, s, p, true);
-    if (r >= 0 && g->cost[call].wall_ns < FIRST_AGAIN_NS) r = read_measured(g, call, s, p, true);
-    return r;
+    if (r < 0 || GET(g->note[call].wall_ns) >= FIRST_AGAIN_NS) return r;
+    int again = read_measured(g, call, s, p, true);
+    return again >= 0 ? again : r;
+}
+
+/* Drops what cannot be true and marks what was asked for. What this GPU has never told by this call was not: another
+ * call may tell it. */
+static int metrics_check(struct sample *s, const int *ids, struct gpu_note *n) {
+    uint64_t yields = GET(n->yields);
+    int came = 0;
+    for (int i = 0; ids[i] >= 0; i++) {
+        if (sample_has(s, ids[i]) && !value_is_plausible(metrics[ids[i]].unit, s->value[ids[i]]))
+            bits_clear(s->has, ids[i]);
+        if (sample_has(s, ids[i])) {
+            yields |= BIT(i);
+            came++;
+        }
+        if (yields & BIT(i)) bits_set(s->asked, ids[i]);
+    }
+    SET(n->yields, yields);
+    return came;
 }
 
 int gpu_read(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p) {
     const struct gpu_backend *backend = g->driver->backend;
-    struct gpu_cost *cost = &g->cost[call];
+    struct gpu_note *n = &g->note[call];
     const int *ids = backend->call(call)->metrics;
-    if (cost->support == SUPPORT_NO || cost->support == SUPPORT_FORBIDDEN) return -ENOTSUP;
+    int support = GET(n->support);
+    if (support == SUPPORT_NO || support == SUPPORT_FORBIDDEN) return -ENOTSUP;
 
-    uint32_t made = cost->made++;
-    int r = made == 0                   ? read_first(g, call, s, p)
+    uint32_t made = GET(n->made);
+    SET(n->made, made + 1);
+    int r = support != SUPPORT_YES      ? read_first(g, call, s, p)
             : made % MEASURE_EVERY == 0 ? read_measured(g, call, s, p, false)
                                         : backend->read(g, call, s, p);
-    remember_support(cost, r);
+    r = remember(g, call, r);
+    if (r == -ENOTSUP) return r; /* another call may yield the same metrics: nothing is known to be absent */
 
-    int came = 0;
-    for (int i = 0; ids[i] >= 0; i++) {
-        bits_set(s->asked, ids[i]);
-        if (!sample_has(s, ids[i])) continue;
-        if (!value_is_plausible(metrics[ids[i]].unit, s->value[ids[i]]))
-            bits_clear(s->has, ids[i]);
-        else
-            came++;
-    }
+    int came = metrics_check(s, ids, n);
     return r < 0 ? r : came;
 }
 

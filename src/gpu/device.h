@@ -37,7 +37,7 @@ struct gpu_cost {
     enum gpu_support support;
     uint32_t made;           /* how often it was made */
     int64_t wall_ns, cpu_ns; /* typical */
-    char why[80];            /* when it is not supported */
+    char why[80];            /* it is not supported, in words */
 };
 
 /* Opens the driver: `library` or, when empty, wherever the driver's is. The error says in one sentence what a person
@@ -69,8 +69,9 @@ struct gpu_cost gpu_cost(const struct gpu *g, unsigned call);
 
 /* Makes one call and puts what came into the sample (and the process list, for calls that list). Results:
  *   0 or more  so many metrics came
- *   -ENOTSUP   this GPU cannot; do not ask again (gpu_cost says why)
+ *   -ENOTSUP   this GPU cannot, or does not let us; do not ask again (gpu_cost says why)
  *   -EAGAIN    not this time
+ *   -EINVAL    it has worked and the driver no longer knows what is meant: the GPU's handle may be stale
  *   -ENODEV    the GPU is lost
  *   -ENXIO     the driver went away: close everything and open anew */
 int gpu_read(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p);

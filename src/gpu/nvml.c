@@ -40,10 +40,11 @@ static const struct {
     {NVML_ERROR_NO_PERMISSION,             -EACCES,  "no permission"},
     {NVML_ERROR_NOT_FOUND,                 -EAGAIN,  "not found"},
     {NVML_ERROR_INSUFFICIENT_SIZE,         -ENOBUFS, "the buffer is too small"},
+    {NVML_ERROR_INSUFFICIENT_POWER,        -EAGAIN,  "a power cable of the GPU is not attached properly"},
     {NVML_ERROR_DRIVER_NOT_LOADED,         -ENXIO,   "the NVIDIA driver is not loaded"},
     {NVML_ERROR_TIMEOUT,                   -EAGAIN,  "timed out"},
     {NVML_ERROR_IRQ_ISSUE,                 -ENODEV,  "the GPU's interrupts do not arrive"},
-    {NVML_ERROR_LIBRARY_NOT_FOUND,         -ENXIO,   "a library of the driver is missing"},
+    {NVML_ERROR_LIBRARY_NOT_FOUND,         -ENOTSUP, "a library of the driver is missing"},
     {NVML_ERROR_FUNCTION_NOT_FOUND,        -ENOTSUP, "this driver has no such call"},
     {NVML_ERROR_GPU_IS_LOST,               -ENODEV,  "the GPU has fallen off the bus"},
     {NVML_ERROR_RESET_REQUIRED,            -ENODEV,  "the GPU needs a reset"},
@@ -51,7 +52,24 @@ static const struct {
     {NVML_ERROR_LIB_RM_VERSION_MISMATCH,   -ENXIO,   "driver and library are of different versions: reboot, or reload the kernel module"},
     {NVML_ERROR_ARGUMENT_VERSION_MISMATCH, -ENOTSUP, "this driver knows another version of the call"},
     {NVML_ERROR_DEPRECATED,                -ENOTSUP, "this driver no longer has the call"},
+    {NVML_ERROR_VGPU_ECC_NOT_SUPPORTED,    -ENOTSUP, "not supported with a virtual GPU"},
+    {NVML_ERROR_IN_USE,                    -EAGAIN,  "the GPU is in use"},
+    {NVML_ERROR_MEMORY,                    -EAGAIN,  "out of memory"},
+    {NVML_ERROR_NO_DATA,                   -EAGAIN,  "no data yet"},
+    {NVML_ERROR_NOT_READY,                 -EAGAIN,  "not ready yet"},
     {NVML_ERROR_GPU_NOT_FOUND,             -ENODEV,  "no GPU was found"},
+};
+
+/* What a failure to start means, where the code alone would leave a person guessing. */
+static const struct {
+    nvml_return code;
+    const char *words;
+} start_words[] = {
+    {NVML_ERROR_NO_PERMISSION,     "no permission to use the NVIDIA driver: this user may not open its device files"},
+    {NVML_ERROR_LIBRARY_NOT_FOUND, "the NVIDIA driver is incomplete: a library of it is missing"},
+    {NVML_ERROR_GPU_IS_LOST,       "the NVIDIA driver does not start: a GPU has fallen off the bus"},
+    {NVML_ERROR_GPU_NOT_FOUND,     "the NVIDIA driver finds no GPU"},
+    {NVML_ERROR_UNKNOWN,           "the NVIDIA driver does not start, for a reason it does not tell; the kernel log may"},
 };
 /* clang-format on */
 
@@ -67,11 +85,44 @@ const char *nvml_words(nvml_return code) {
     return "the driver gave an unknown error";
 }
 
+static int start_failed(nvml_return code, struct error *e) {
+    for (size_t i = 0; i < ARRAY_LEN(start_words); i++)
+        if (start_words[i].code == code) return fail(e, -ENXIO, "%s", start_words[i].words);
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+        if (codes[i].code == code) return fail(e, -ENXIO, "%s", codes[i].words);
+    return fail(e, -ENXIO, "the NVIDIA driver does not start: NVML says %d", code);
+}
+
+bool nvml_lacks(const struct nvml_known *k, unsigned bit) {
+    return atomic_load_explicit(&k->lacks, memory_order_relaxed) & BIT(bit);
+}
+
+int nvml_learn(struct nvml_known *k, unsigned bit, int r) {
+    bool had = atomic_load_explicit(&k->had, memory_order_relaxed) & BIT(bit);
+    if (r == 0 && !had) atomic_fetch_or_explicit(&k->had, BIT(bit), memory_order_relaxed);
+    if (!had && (r == -ENOTSUP || r == -EINVAL || r == -EACCES))
+        atomic_fetch_or_explicit(&k->lacks, BIT(bit), memory_order_relaxed);
+    return r;
+}
+
+int nvml_join(int a, int b) {
+    static const int order[] = {-ENXIO, -ENODEV, 0, -EINVAL, -EAGAIN, -EACCES, -ENOTSUP};
+    if (a > 0 || b > 0) return -EAGAIN;
+    for (size_t i = 0; i < ARRAY_LEN(order); i++)
+        if (a == order[i] || b == order[i]) return order[i];
+    return -EAGAIN;
+}
+
 static void nvml_close(struct gpu_driver *d) {
     struct nvml *nv = (struct nvml *)(void *)d;
     if (nv->shutdown) nv->shutdown();
     if (nv->library) dlclose(nv->library);
     free(nv);
+}
+
+/* A library that is there and cannot be loaded is another matter than none. */
+static bool is_absence(const char *said) {
+    return strstr(said, "cannot open shared object file: No such file") != NULL;
 }
 
 static void *library_open(const char *wanted, char *path, size_t room, struct error *e) {
@@ -81,13 +132,29 @@ static void *library_open(const char *wanted, char *path, size_t room, struct er
         snprintf(path, room, "%s", wanted);
         return lib;
     }
+    fail(e, -ENXIO, "no NVIDIA driver here: libnvidia-ml.so.1 was not found");
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         void *lib = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
         snprintf(path, room, "%s", places[i]);
         if (lib) return lib;
+        const char *said = dlerror();
+        if (said && !is_absence(said)) fail(e, -ENXIO, "the NVIDIA driver's library does not load: %s", said);
     }
-    fail(e, -ENXIO, "no NVIDIA driver here: libnvidia-ml.so.1 was not found");
     return NULL;
+}
+
+/* Each list in the newest form that there is. 535.43 to 535.86 wrote 32 bytes an entry under the _v3 names; two symbols
+ * tell them apart. */
+static void lists_choose(struct nvml *nv) {
+    unsigned newest = nv->conf_compute && !nv->detail_list ? 32 : 24;
+    const struct nvml_list_call forms[NVML_LISTS][3] = {
+        [NVML_LIST_COMPUTE] = {{nv->compute, newest},  {nv->compute_v2, 24},  {nv->compute_v1, 16} },
+        [NVML_LIST_GRAPHICS] = {{nv->graphics, newest}, {nv->graphics_v2, 24}, {nv->graphics_v1, 16}},
+        [NVML_LIST_MPS] = {{nv->mps, newest},      {nv->mps_v2, 24},      {nv->mps_v1, 16}     },
+    };
+    for (size_t kind = 0; kind < NVML_LISTS; kind++)
+        for (size_t form = 0; form < ARRAY_LEN(forms[kind]) && !nv->list[kind].get; form++)
+            nv->list[kind] = forms[kind][form];
 }
 
 static void functions_find(struct nvml *nv) {
@@ -95,25 +162,11 @@ static void functions_find(struct nvml *nv) {
         void *f = dlsym(nv->library, functions[i].symbol);
         memcpy((char *)nv + functions[i].offset, &f, sizeof f);
     }
-    /* 535.43 to 535.86 wrote 32 bytes an entry under the _v3 names; these two symbols tell them apart */
-    if (nv->compute)
-        nv->process_stride = nv->conf_compute && !nv->detail_list ? 32 : 24;
-    else
-        nv->process_stride = nv->compute_v2 ? 24 : 16;
-    nv->process_has_instance = nv->process_stride > 16;
-    if (!nv->compute) nv->compute = nv->compute_v2 ? nv->compute_v2 : nv->compute_v1;
-    if (nv->process_stride == 16) {
-        nv->graphics = nv->graphics_v1;
-        nv->mps = nv->mps_v1;
-    } else {
-        if (!nv->graphics) nv->graphics = nv->graphics_v2;
-        if (!nv->mps) nv->mps = nv->mps_v2;
-    }
+    lists_choose(nv);
     if (!nv->reasons) nv->reasons = nv->reasons_old;
     if (!nv->init) nv->init = nv->init_v1;
     if (!nv->count) nv->count = nv->count_v1;
     if (!nv->by_index) nv->by_index = nv->by_index_v1;
-    if (!nv->pci) nv->pci = nv->pci_v2;
 }
 
 /* The file that was really opened, for people who wonder which driver this is. */
@@ -135,7 +188,7 @@ static int nvml_open(const char *library, struct gpu_driver **ret, struct error 
         return -ENXIO;
     }
     functions_find(nv);
-    if (!nv->init || !nv->count || !nv->by_index || !nv->uuid) {
+    if (!nv->init || !nv->count || !nv->by_index) {
         nv->shutdown = NULL;
         fail(e, -ENXIO, "%s: is not an NVML library, or too old a one", nv->driver.library);
         nvml_close(&nv->driver);
@@ -144,7 +197,7 @@ static int nvml_open(const char *library, struct gpu_driver **ret, struct error 
     library_name(nv);
     nvml_return code = nv->init();
     if (code != NVML_SUCCESS) {
-        int r = fail(e, nvml_errno(code) < 0 ? nvml_errno(code) : -ENXIO, "%s", nvml_words(code));
+        int r = start_failed(code, e);
         nv->shutdown = NULL;
         nvml_close(&nv->driver);
         return r;
@@ -167,6 +220,7 @@ static void nvml_gpu_close(struct gpu *gpu) {
     struct nvml_gpu *g = nvml_of(gpu);
     for (unsigned i = 0; i < gpu->instance_count; i++) nvml_gpu_close(gpu->instance[i]);
     nvml_gpm_done(g);
+    nvml_lists_done(g);
     pthread_mutex_destroy(&g->shares_lock);
     free(g);
 }
@@ -175,7 +229,10 @@ static int nvml_gpu_open(struct gpu_driver *d, unsigned index, struct gpu **ret,
     struct nvml *nv = (struct nvml *)(void *)d;
     nvml_handle handle;
     nvml_return code = nv->by_index(index, &handle);
-    if (code != NVML_SUCCESS) return fail(e, nvml_errno(code), "GPU %u: %s", index, nvml_words(code));
+    if (code == NVML_ERROR_NO_PERMISSION)
+        return fail(e, -EACCES,
+                    "no permission to see this GPU: it is given to others, or its device file is closed to us");
+    if (code != NVML_SUCCESS) return fail(e, nvml_errno(code), "%s", nvml_words(code));
     struct nvml_gpu *g = calloc(1, sizeof *g);
     if (!g) return fail(e, -ENOMEM, "out of memory");
     g->gpu.driver = d;
@@ -184,8 +241,9 @@ static int nvml_gpu_open(struct gpu_driver *d, unsigned index, struct gpu **ret,
     pthread_mutex_init(&g->shares_lock, NULL);
     g->gpu.inventory.index = (int)index;
     nvml_inventory_read(g);
-    int r = g->gpu.inventory.uuid[0] ? nvml_instances_open(g, e)
-                                     : fail(e, -ENODEV, "GPU %u: does not tell its UUID", index);
+    int r = g->open_error               ? fail(e, g->open_error, "it was lost while it was being opened")
+            : !g->gpu.inventory.uuid[0] ? fail(e, -EAGAIN, "it tells neither its UUID nor its PCI address")
+                                        : nvml_instances_open(g, e);
     if (r < 0) {
         nvml_gpu_close(&g->gpu);
         return r;
@@ -205,6 +263,7 @@ const struct gpu_backend nvml_backend = {
     .calls = nvml_calls,
     .call = nvml_call,
     .read = nvml_read,
+    .why_not = nvml_why_not,
     .events_open = nvml_events_open,
     .events_close = nvml_events_close,
     .events_wait = nvml_events_wait,

@@ -2,12 +2,16 @@
  * that the library does not have is NULL, and what needs it is a missing feature. */
 #pragma once
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "gpu/backend.h"
 #include "gpu/nvml_abi.h"
 
 typedef struct nvml_device *nvml_handle;
+
+enum { NVML_LIST_COMPUTE, NVML_LIST_GRAPHICS, NVML_LIST_MPS, NVML_LISTS };
 
 /* FUNCTION(member, symbol, arguments). Symbols carry their suffix: the plain names are older interfaces. */
 #define NVML_FUNCTIONS(FUNCTION)                                                                                       \
@@ -27,6 +31,7 @@ typedef struct nvml_device *nvml_handle;
     FUNCTION(inforom, "nvmlDeviceGetInforomImageVersion", (nvml_handle, char *, unsigned))                             \
     FUNCTION(pci, "nvmlDeviceGetPciInfo_v3", (nvml_handle, struct nvml_pci_info *))                                    \
     FUNCTION(pci_v2, "nvmlDeviceGetPciInfo_v2", (nvml_handle, struct nvml_pci_info *))                                 \
+    FUNCTION(pci_v1, "nvmlDeviceGetPciInfo", (nvml_handle, struct nvml_pci_info *))                                    \
     FUNCTION(minor, "nvmlDeviceGetMinorNumber", (nvml_handle, unsigned *))                                             \
     FUNCTION(architecture, "nvmlDeviceGetArchitecture", (nvml_handle, unsigned *))                                     \
     FUNCTION(cores, "nvmlDeviceGetNumGpuCores", (nvml_handle, unsigned *))                                             \
@@ -105,7 +110,10 @@ typedef struct nvml_device *nvml_handle;
     FUNCTION(gpm_support, "nvmlGpmQueryDeviceSupport", (nvml_handle, struct nvml_gpm_support *))                       \
     FUNCTION(set_limit, "nvmlDeviceSetPowerManagementLimit", (nvml_handle, unsigned))                                  \
     FUNCTION(lock_clocks, "nvmlDeviceSetGpuLockedClocks", (nvml_handle, unsigned, unsigned))                           \
+    FUNCTION(unlock_clocks, "nvmlDeviceResetGpuLockedClocks", (nvml_handle))                                           \
     FUNCTION(set_app_clocks, "nvmlDeviceSetApplicationsClocks", (nvml_handle, unsigned, unsigned))                     \
+    FUNCTION(reset_app_clocks, "nvmlDeviceResetApplicationsClocks", (nvml_handle))                                     \
+    FUNCTION(app_clock_default, "nvmlDeviceGetDefaultApplicationsClock", (nvml_handle, unsigned, unsigned *))          \
     FUNCTION(app_clock, "nvmlDeviceGetApplicationsClock", (nvml_handle, unsigned, unsigned *))
 
 struct nvml {
@@ -114,36 +122,77 @@ struct nvml {
 #define FUNCTION(member, symbol, arguments) nvml_return(*member) arguments;
     NVML_FUNCTIONS(FUNCTION)
 #undef FUNCTION
-    unsigned process_stride; /* bytes of one entry in this library's process lists */
-    bool process_has_instance;
+    struct nvml_list_call {
+        nvml_return (*get)(nvml_handle, unsigned *, void *);
+        unsigned stride; /* bytes of one entry */
+    } list[NVML_LISTS];  /* what is used of the process lists above */
 };
 
-#define NVML_FIELDS_MAX 40 /* rows of nvml_field.c's table: a GPU keeps one support bit each */
-#define NVML_SHARES_MAX RING_PROCESSES_MAX
+#define NVML_FIELDS_MAX 40 /* rows of nvml_field.c's table: a GPU keeps one bit each */
+
+/* Rows that are made of several calls remember which of them a GPU does not have: failing calls cost, too. */
+enum nvml_part {
+    PART_TEMPERATURE_V,
+    PART_MEMORY_V2,
+    PART_ENCODER,
+    PART_DECODER,
+    PART_JPEG,
+    PART_OFA,
+    PART_CLOCK,
+    PART_ECC = PART_CLOCK + NVML_CLOCK_TYPES,
+    PART_PCIE_GEN = PART_ECC + 4,
+    PART_PCIE_WIDTH,
+    PART_FAN_RPM,
+    PART_LIST,
+    PART_COUNT = PART_LIST + NVML_LISTS
+};
+_Static_assert(PART_COUNT <= 64, "one bit a part");
+
+/* Bits that threads with different calls under way learn at once. */
+struct nvml_known {
+    _Atomic uint64_t had, lacks;
+};
+
+/* The entries of one process list, as the driver wrote them. */
+struct nvml_list {
+    char *entry;
+    unsigned count, room, stride;
+    unsigned skipped;
+    int64_t cost_ns;
+};
+
+struct nvml_share {
+    uint32_t pid;
+    uint16_t sm, memory, encoder, decoder; /* as in struct ring_process */
+    uint64_t at_us;
+};
 
 struct nvml_gpu {
     struct gpu gpu; /* first */
     const struct nvml *nv;
     nvml_handle handle;
     struct nvml_gpu *parent; /* a MIG instance's GPU */
-    uint64_t fields_missing; /* rows that this GPU does not have */
-    bool temperature_is_old; /* GetTemperatureV failed once */
-    bool memory_is_old;
+    int open_error;          /* the GPU was lost while its inventory was read */
+    bool is_integrated;      /* has no memory of its own */
     unsigned fans;
-    int64_t graphics_ns; /* what the graphics list takes */
-    unsigned graphics_skipped, mps_skipped;
-    bool has_mps; /* the last MPS list was not empty */
+    struct nvml_known fields, parts;
+    struct nvml_list list[NVML_LISTS];
 
     /* GPM: the sample before, kept so that one reading a round is enough */
     struct nvml_gpm_sample *gpm_before, *gpm_now;
     int64_t gpm_before_ns;
+    _Atomic int gpm_pcie; /* enum nvml_gpm_pcie */
+    bool pcie_is_asked;   /* by GetPcieThroughput, because GPM does not tell */
 
     /* Shares of processes: written by who reads them, used by who reads the list */
     pthread_mutex_t shares_lock;
     unsigned long long shares_seen_us;
     unsigned share_count;
-    struct nvml_process_utilization share[NVML_SHARES_MAX];
+    struct nvml_share share[RING_PROCESSES_MAX];
 };
+
+/* Whether GPM tells the PCIe traffic: not known while it has not answered. */
+enum nvml_gpm_pcie { GPM_PCIE_UNKNOWN, GPM_PCIE_TOLD, GPM_PCIE_NOT_TOLD };
 
 static inline struct nvml_gpu *nvml_of(struct gpu *g) { return (struct nvml_gpu *)(void *)g; }
 
@@ -154,6 +203,17 @@ const char *nvml_words(nvml_return code);
 /* A negative result for a function that the library does not have. */
 #define NVML_CALL(function, ...) ((function) ? nvml_errno((function)(__VA_ARGS__)) : -ENOTSUP)
 
+/* The same for a part of a row: what a GPU does not have is not asked for again. */
+#define NVML_PART(g, part, function, ...)                                                                              \
+    (nvml_lacks(&(g)->parts, (part)) ? -ENOTSUP : nvml_learn(&(g)->parts, (part), NVML_CALL(function, __VA_ARGS__)))
+bool nvml_lacks(const struct nvml_known *k, unsigned bit);
+/* Returns r. What has worked once is not missing, whatever it says later. */
+int nvml_learn(struct nvml_known *k, unsigned bit, int r);
+
+/* What several calls say together: that the GPU is gone outweighs all, a figure outweighs a failure, a failure that may
+ * pass outweighs what the GPU does not have. */
+int nvml_join(int a, int b);
+
 void nvml_inventory_read(struct nvml_gpu *g);
 int nvml_instances_open(struct nvml_gpu *g, struct error *e);
 int nvml_is_recut(struct gpu *gpu);
@@ -162,18 +222,24 @@ int nvml_is_recut(struct gpu *gpu);
 unsigned nvml_calls(void);
 const struct gpu_call *nvml_call(unsigned call);
 int nvml_read(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p);
+const char *nvml_why_not(const struct gpu *g, unsigned call);
 
 /* Calls that live in files of their own. */
 int nvml_processes_read(struct nvml_gpu *g, struct sample *s, struct ring_processes *p);
 int nvml_shares_read(struct nvml_gpu *g, struct sample *s, struct ring_processes *p);
 int nvml_gpm_read(struct nvml_gpu *g, struct sample *s, struct ring_processes *p);
 void nvml_gpm_done(struct nvml_gpu *g);
+void nvml_lists_done(struct nvml_gpu *g);
+
+/* GPUs that share the machine's memory (nvml_integrated.c). */
+bool nvml_is_integrated(const char *name);
+int nvml_system_memory_read(struct sample *s);
 
 /* Reads the field rows of one group (nvml_field.c). */
 enum nvml_field_group { FIELDS_FAST, FIELDS_HELD, FIELDS_NVLINK, FIELDS_RETIRED, FIELDS_RECOVERY };
 int nvml_fields_read(struct nvml_gpu *g, enum nvml_field_group group, struct sample *s);
-/* One signed field, for the inventory; false when the GPU does not have it. */
-bool nvml_field_int(const struct nvml_gpu *g, unsigned field, int64_t *ret);
+/* One signed field, for the inventory: 0 or a negative errno. */
+int nvml_field_int(const struct nvml_gpu *g, unsigned field, int64_t *ret);
 
 int nvml_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, struct gpu_events **ret,
                      struct error *e);

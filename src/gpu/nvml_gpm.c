@@ -1,6 +1,5 @@
 /* True activity from the hardware's counters (GPM, Hopper and later): the difference of two samples, an average over
  * the time between them. The sample before is kept, so that a round costs one; the first round waits for its second. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -34,13 +33,14 @@ static const struct {
 };
 /* clang-format on */
 
-static bool is_supported(const struct nvml_gpu *g) {
+static int support(const struct nvml_gpu *g) {
     const struct nvml *nv = g->nv;
     const struct nvml_gpu *card = g->parent ? g->parent : g;
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_V1};
-    if (!nv->gpm_alloc || !nv->gpm_get || !nv->gpm_metrics || !nv->gpm_support) return false;
-    if (g->parent && !nv->gpm_mig_get) return false;
-    return nv->gpm_support(card->handle, &support) == NVML_SUCCESS && support.is_supported;
+    if (!nv->gpm_alloc || !nv->gpm_get || !nv->gpm_metrics) return -ENOTSUP;
+    if (g->parent && !nv->gpm_mig_get) return -ENOTSUP;
+    int r = NVML_CALL(nv->gpm_support, card->handle, &support);
+    return r < 0 ? r : support.is_supported ? 0 : -ENOTSUP;
 }
 
 static int take(const struct nvml_gpu *g, struct nvml_gpm_sample *into) {
@@ -49,10 +49,10 @@ static int take(const struct nvml_gpu *g, struct nvml_gpm_sample *into) {
 }
 
 static int begin(struct nvml_gpu *g) {
-    if (!is_supported(g)) return -ENOTSUP;
-    if (!g->gpm_now && NVML_CALL(g->nv->gpm_alloc, &g->gpm_now) < 0) return -ENOTSUP;
-    if (!g->gpm_before && NVML_CALL(g->nv->gpm_alloc, &g->gpm_before) < 0) return -ENOTSUP;
-    int r = take(g, g->gpm_before);
+    int r = support(g);
+    if (r == 0 && !g->gpm_now) r = NVML_CALL(g->nv->gpm_alloc, &g->gpm_now);
+    if (r == 0 && !g->gpm_before) r = NVML_CALL(g->nv->gpm_alloc, &g->gpm_before);
+    if (r == 0) r = take(g, g->gpm_before);
     if (r == 0) g->gpm_before_ns = clock_boot_ns();
     return r;
 }
@@ -64,15 +64,21 @@ static int compare(struct nvml_gpu *g, struct sample *s) {
     m.first = g->gpm_before;
     m.second = g->gpm_now;
     memset(m.metrics, 0, sizeof m.metrics[0] * ARRAY_LEN(rows));
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) m.metrics[i].id = rows[i].id;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        m.metrics[i].id = rows[i].id;
+        m.metrics[i].result = NVML_ERROR_NOT_SUPPORTED; /* should it be passed over */
+    }
     int r = nvml_errno(g->nv->gpm_metrics(&m));
     if (r < 0) return r;
+    int pcie = GPM_PCIE_NOT_TOLD;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (m.metrics[i].result != NVML_SUCCESS) continue;
+        if (rows[i].metric == METRIC_PCIE_TX) pcie = GPM_PCIE_TOLD;
         double v = m.metrics[i].value * rows[i].scale;
         if (rows[i].scale == 0.01 && v > 1 && v < 1.02) v = 1; /* rounding in the driver, not garbage */
         sample_put(s, rows[i].metric, v);
     }
+    atomic_store_explicit(&g->gpm_pcie, pcie, memory_order_relaxed);
     return 0;
 }
 
