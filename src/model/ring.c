@@ -19,6 +19,7 @@ WHOLE_WORDS(struct ring_state);
 WHOLE_WORDS(struct ring_driver);
 WHOLE_WORDS(struct ring_processes);
 WHOLE_WORDS(struct ring_xids);
+WHOLE_WORDS(struct ring_guard);
 WHOLE_WORDS(struct event);
 
 #define EVENT_SLOT_WORDS (1 + WORDS(struct event))
@@ -41,6 +42,7 @@ struct device_block {
     word latest[TWIN_WORDS(struct latest)];
     word processes[TWIN_WORDS(struct ring_processes)];
     word xids[TWIN_WORDS(struct ring_xids)];
+    word guard[TWIN_WORDS(struct ring_guard)];
     word slot[]; /* slots * SAMPLE_SLOT_WORDS */
 };
 
@@ -211,7 +213,7 @@ static bool is_mendable(const struct ring *r) {
         const struct device_block *b = block(r, d);
         if (!twin_has_whole(b->state, WORDS(struct ring_state)) || !twin_has_whole(b->latest, WORDS(struct latest)) ||
             !twin_has_whole(b->processes, WORDS(struct ring_processes)) ||
-            !twin_has_whole(b->xids, WORDS(struct ring_xids)))
+            !twin_has_whole(b->xids, WORDS(struct ring_xids)) || !twin_has_whole(b->guard, WORDS(struct ring_guard)))
             return false;
     }
     return true;
@@ -227,6 +229,7 @@ bool ring_inherit(struct ring *r, uint32_t pid, int64_t now_boot_ns) {
         twin_mend(b->latest, WORDS(struct latest));
         twin_mend(b->processes, WORDS(struct ring_processes));
         twin_mend(b->xids, WORDS(struct ring_xids));
+        twin_mend(b->guard, WORDS(struct ring_guard));
         fifo_mend(b->slot, r->slots, SAMPLE_SLOT_WORDS, &b->head);
     }
     atomic_store_explicit(&r->h->writer, pid, memory_order_relaxed);
@@ -300,6 +303,16 @@ bool ring_xids(const struct ring *r, uint32_t device, struct ring_xids *ret) {
     return true;
 }
 
+bool ring_guard(const struct ring *r, uint32_t device, struct ring_guard *ret) {
+    bool whole = twin_get(block(r, device)->guard, WORDS(struct ring_guard), ret);
+    if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
+    if (ret->mode > RING_GUARD_ACTS) ret->mode = RING_GUARD_OFF;
+    if (ret->lever > 3) ret->lever = 0;
+    if (ret->reason > 5) ret->reason = 0;
+    ret->why[sizeof ret->why - 1] = 0;
+    return true;
+}
+
 bool ring_driver(const struct ring *r, struct ring_driver *ret) {
     bool whole = twin_get(r->h->driver, WORDS(struct ring_driver), ret);
     if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
@@ -345,6 +358,10 @@ void ring_put_processes(struct ring *r, uint32_t device, const struct ring_proce
 
 void ring_put_xids(struct ring *r, uint32_t device, const struct ring_xids *x) {
     twin_put(block(r, device)->xids, WORDS(struct ring_xids), x, WORDS(struct ring_xids));
+}
+
+void ring_put_guard(struct ring *r, uint32_t device, const struct ring_guard *g) {
+    twin_put(block(r, device)->guard, WORDS(struct ring_guard), g, WORDS(struct ring_guard));
 }
 
 void ring_put_driver(struct ring *r, const struct ring_driver *d) {

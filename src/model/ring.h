@@ -75,6 +75,22 @@ struct ring_xids {
     } of[RING_XIDS_MAX];
 };
 
+/* What the guard does with a card. Targets and readings in the order of enum guard_sensor; NaN: no such thing. */
+struct ring_guard {
+    int64_t since_real_ns; /* the limit in force is so since then */
+    uint64_t mode;         /* enum ring_guard_mode */
+    uint64_t lever;        /* enum gpu_lever_kind: what is moved */
+    uint64_t reason;       /* enum guard_reason */
+    double target[3], reading[3];
+    double floor, baseline, limit; /* watts or MHz */
+    double throttled_s, withheld_w;
+    int64_t manual_until_ns; /* boot clock: someone set it by hand until then; 0: nobody did */
+    int64_t confirm_by_ns;   /* and must confirm by then */
+    char why[96];            /* this lever and no other, or why only observing */
+};
+
+enum ring_guard_mode { RING_GUARD_OFF, RING_GUARD_OBSERVES, RING_GUARD_ACTS };
+
 /* What a layout is made of. */
 struct ring_spec {
     uint32_t devices, slots; /* slots: samples kept per device */
@@ -116,6 +132,7 @@ bool ring_latest(const struct ring *r, uint32_t device, struct latest *ret);
 bool ring_state(const struct ring *r, uint32_t device, struct ring_state *ret);
 bool ring_processes(const struct ring *r, uint32_t device, struct ring_processes *ret);
 bool ring_xids(const struct ring *r, uint32_t device, struct ring_xids *ret);
+bool ring_guard(const struct ring *r, uint32_t device, struct ring_guard *ret);
 bool ring_driver(const struct ring *r, struct ring_driver *ret);
 uint64_t ring_event_head(const struct ring *r);
 bool ring_event(const struct ring *r, uint64_t number, struct event *ret);
@@ -127,6 +144,7 @@ void ring_put_latest(struct ring *r, uint32_t device, const struct latest *l);
 void ring_put_state(struct ring *r, uint32_t device, const struct ring_state *s);
 void ring_put_processes(struct ring *r, uint32_t device, const struct ring_processes *p);
 void ring_put_xids(struct ring *r, uint32_t device, const struct ring_xids *x);
+void ring_put_guard(struct ring *r, uint32_t device, const struct ring_guard *g);
 void ring_put_driver(struct ring *r, const struct ring_driver *d);
 void ring_put_event(struct ring *r, const struct event *ev);
 void ring_beat(struct ring *r, int64_t now_boot_ns);
