@@ -82,7 +82,7 @@ static void open_gpu(struct child *c, int32_t index) {
         memset(to, 0, sizeof *to);
         to->device.inventory.index = index;
         to->device.inventory.parent = -1;
-        set_state(to, DEVICE_LOST, e.text);
+        set_state(to, r == -EACCES ? DEVICE_FORBIDDEN : DEVICE_LOST, e.text);
         return;
     }
     know(to, c->gpu[index], -1);

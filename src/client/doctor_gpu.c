@@ -61,7 +61,9 @@ static void check_state(struct doctor *d, const struct view_device *g, const cha
     char why[160];
     const char *state = view_state(g, why, sizeof why);
     if (view_is_well(g)) return;
-    report_add(&d->report, FINDING_ATTENTION, "gpus", "the kernel log says more; a lost GPU needs a reset or a reboot",
+    bool is_forbidden = g->state.state == DEVICE_FORBIDDEN;
+    report_add(&d->report, is_forbidden ? FINDING_NOTE : FINDING_ATTENTION, "gpus",
+               is_forbidden ? NULL : "the kernel log says more; a lost GPU needs a reset or a reboot",
                "GPU %d is %s (%s)%s%s", g->inventory.index, state, by, *why ? ": " : "", why);
 }
 

@@ -179,7 +179,8 @@ static void sample_out(struct board *b, unsigned device, struct sample *s) {
 }
 
 static const char *state_kind(enum device_state s) {
-    static const char *const kinds[] = {"gpu_starting", "gpu_back", "gpu_not_answering", "gpu_lost", "gpu_fenced"};
+    static const char *const kinds[] = {"gpu_starting", "gpu_back",   "gpu_not_answering",
+                                        "gpu_lost",     "gpu_fenced", "gpu_forbidden"};
     return kinds[s];
 }
 
@@ -190,7 +191,7 @@ static void judge(struct board *b, unsigned device, int64_t now_ns) {
     enum device_state is = health_state(&d->health, now_ns, b->answer_ns, b->lost_ns);
     if (is == was) return;
     char text[104] = "";
-    if (is == DEVICE_LOST || is == DEVICE_NOT_ANSWERING || is == DEVICE_FENCED) {
+    if (is != DEVICE_OK && is != DEVICE_STARTING) {
         snprintf(text, sizeof text, "%s", d->trouble[0] ? d->trouble : "a call to the driver has not come back");
         values_drop(b, device);
     }
@@ -260,6 +261,15 @@ void board_fence(struct board *b, unsigned device, bool is_fenced, const char *w
     pthread_mutex_lock(&d->lock);
     d->health.is_fenced = is_fenced;
     if (is_fenced) snprintf(d->trouble, sizeof d->trouble, "%s", why);
+    judge(b, device, clock_boot_ns());
+    pthread_mutex_unlock(&d->lock);
+}
+
+void board_forbid(struct board *b, unsigned device, const char *why) {
+    struct board_device *d = &b->device[device];
+    pthread_mutex_lock(&d->lock);
+    d->health.is_forbidden = true;
+    snprintf(d->trouble, sizeof d->trouble, "%s", why);
     judge(b, device, clock_boot_ns());
     pthread_mutex_unlock(&d->lock);
 }

@@ -57,6 +57,7 @@ bool board_is_there(struct board *b, unsigned device);
 void board_waits_for(struct board *b, unsigned device, const char *call);
 
 void board_fence(struct board *b, unsigned device, bool is_fenced, const char *why);
+void board_forbid(struct board *b, unsigned device, const char *why);
 void board_keep(struct board *b, unsigned device, const int *metrics, int64_t for_ns);
 void board_energy_is_ours(struct board *b, unsigned device);
 

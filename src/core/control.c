@@ -22,7 +22,7 @@ int control_listen(const char *path, int *ret_fd, struct error *e) {
     mode_t before = umask(0177);
     int bound = bind(fd, (const struct sockaddr *)&at, sizeof at);
     umask(before);
-    if (bound < 0 || listen(fd, 8) < 0) return fail_errno(e, errno, "%s", path);
+    if (bound < 0 || listen(fd, 64) < 0) return fail_errno(e, errno, "%s", path);
     *ret_fd = fd;
     fd = -1;
     return 0;
@@ -43,16 +43,14 @@ static void refuse(struct control_reply *a, int code, const char *why) {
 static void answer(int fd, const struct control_verb_row verbs[CONTROL_VERBS], void *ctx) {
     struct control_request q = {0};
     struct control_reply a = {.magic = CONTROL_MAGIC};
-    if (!is_allowed(fd)) {
+    ssize_t n = recv(fd, &q, sizeof q, MSG_TRUNC); /* with its true length: a longer message is not ours either */
+    if (n < 0) return;                             /* silent for too long */
+    if (!is_allowed(fd))
         refuse(&a, -EPERM, "only root and the owner of this gpumgr may ask");
-    } else {
-        ssize_t n = recv(fd, &q, sizeof q, MSG_TRUNC); /* with its true length: a longer message is not ours either */
-        if (n < 0) return;                             /* silent for too long */
-        if (n != sizeof q || q.magic != CONTROL_MAGIC || q.verb >= CONTROL_VERBS || !verbs[q.verb].run)
-            refuse(&a, -EINVAL, "no such message");
-        else
-            verbs[q.verb].run(ctx, &q, &a);
-    }
+    else if (n != sizeof q || q.magic != CONTROL_MAGIC || q.verb >= CONTROL_VERBS || !verbs[q.verb].run)
+        refuse(&a, -EINVAL, "no such message");
+    else
+        verbs[q.verb].run(ctx, &q, &a);
     (void)!send(fd, &a, sizeof a, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

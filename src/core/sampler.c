@@ -156,6 +156,7 @@ static void show_absent(struct watch *w, enum watch_stage stage, int place) {
     pthread_mutex_unlock(&self.common.lock);
     if (is_open_by_now) watch_again(&self.common, "a GPU answers that did not");
     if (stage == WATCH_FENCED) board_fence(&self.board, (unsigned)place, true, why);
+    if (stage == WATCH_FORBIDDEN) board_forbid(&self.board, (unsigned)place, why);
     if (stage == WATCH_FAILED) board_end(&self.board, (unsigned)place, NULL, NULL, true, why);
 }
 

@@ -134,6 +134,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
     memset(&s, 0, sizeof s); /* all of it goes into memory that anyone may read */
     s.boot_ns = clock_boot_ns();
     s.real_ns = clock_real_ns();
+    bool was_there = board_is_there(w->common->board, device);
     board_begin(w->common->board, device, s.boot_ns);
     uint64_t calls = atomic_load(&w->fast_calls);
     for (unsigned c = 0; calls; c++, calls >>= 1) {
@@ -156,6 +157,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
     if (i == 0) self_metrics(w, &s, due_ns);
     if (r.has_processes && i == 0) atomic_store(&w->is_shared, p->total > 1);
     board_end(w->common->board, device, &s, r.has_processes ? p : NULL, false, NULL);
+    if (!was_there && i == 0) watch_look(w); /* what is seldom read went with the rest: it is wanted now */
 }
 
 static int64_t next_tick(int64_t now_ns, int64_t base_ns) { return (now_ns / base_ns + 1) * base_ns; }
@@ -249,7 +251,7 @@ static void slow_first(struct watch *w, struct misses *m) {
     }
     for (unsigned c = 0; c < gpu_calls(d); c++) {
         const int *ids = gpu_call(d, c)->metrics;
-        if (ids[0] == METRIC_ENERGY && gpu_cost(w->gpu, c).support == SUPPORT_NO)
+        if (ids[0] == METRIC_ENERGY && gpu_cost(w->gpu, c).support > SUPPORT_YES)
             board_energy_is_ours(w->common->board, (unsigned)w->device);
     }
 }
@@ -321,7 +323,7 @@ static bool open_until_done(struct watch *w) {
     for (; gpu_open(c->driver, w->index, &w->gpu, &e) < 0; was_late = true) {
         if (e.code == -ENXIO) watch_again(c, e.text);
         if (c->end) return false;
-        stage_set(w, WATCH_FAILED, e.text);
+        stage_set(w, e.code == -EACCES ? WATCH_FORBIDDEN : WATCH_FAILED, e.text);
         clock_sleep_until(clock_boot_ns() + RETRY_NS);
     }
     pthread_mutex_lock(&c->lock);

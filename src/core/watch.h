@@ -10,7 +10,7 @@
 #include "core/fence.h"
 #include "gpu/device.h"
 
-enum watch_stage { WATCH_OPENING, WATCH_OPENED, WATCH_FAILED, WATCH_FENCED, WATCH_RUNNING };
+enum watch_stage { WATCH_OPENING, WATCH_OPENED, WATCH_FAILED, WATCH_FENCED, WATCH_FORBIDDEN, WATCH_RUNNING };
 
 /* What all watches of a sampler share. */
 struct watch_common {

@@ -13,6 +13,7 @@ struct health {
     bool has_failed;  /* the last round brought nothing */
     bool says_lost;   /* the driver said so in the last round */
     bool is_fenced;   /* not ours to ask */
+    bool is_forbidden;
 };
 
 enum device_state health_state(const struct health *h, int64_t now_ns, int64_t answer_ns, int64_t lost_ns);

@@ -284,7 +284,7 @@ bool ring_latest(const struct ring *r, uint32_t device, struct latest *ret) {
 bool ring_state(const struct ring *r, uint32_t device, struct ring_state *ret) {
     bool whole = twin_get(block(r, device)->state, WORDS(struct ring_state), ret);
     if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
-    if (ret->state > DEVICE_FENCED) ret->state = DEVICE_STARTING;
+    if (ret->state > DEVICE_FORBIDDEN) ret->state = DEVICE_STARTING;
     END(ret->text);
     return true;
 }
@@ -379,6 +379,6 @@ void ring_beat(struct ring *r, int64_t now_boot_ns) {
 void ring_toll(struct ring *r) { atomic_fetch_add_explicit(&r->h->bell, 1, memory_order_release); }
 
 const char *device_state_name(enum device_state s) {
-    static const char *const names[] = {"starting", "ok", "not answering", "lost", "fenced"};
+    static const char *const names[] = {"starting", "ok", "not answering", "lost", "fenced", "forbidden"};
     return (unsigned)s < ARRAY_LEN(names) ? names[s] : "unknown";
 }

@@ -33,7 +33,8 @@ enum device_state {
     DEVICE_OK,            /* */
     DEVICE_NOT_ANSWERING, /* a call has not come back in time */
     DEVICE_LOST,          /* the driver says so, or silence for long */
-    DEVICE_FENCED         /* another process of ours is stuck with it: left alone */
+    DEVICE_FENCED,        /* another process of ours is stuck with it: left alone */
+    DEVICE_FORBIDDEN      /* the driver has it and does not let us see it */
 };
 
 struct ring_state {

@@ -30,7 +30,7 @@ static void read_device(const struct ring *r, uint32_t d) {
     const uint64_t numbers[] = {0, 1, 2, head - 1, head, head + 1, UINT64_MAX};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) ring_sample(r, d, numbers[i], &s);
     ring_latest(r, d, &l);
-    if (ring_state(r, d, &st)) require(st.state <= DEVICE_FENCED);
+    if (ring_state(r, d, &st)) require(st.state <= DEVICE_FORBIDDEN);
     IS_TEXT(st.text);
     ring_processes(r, d, &p);
     require(p.count <= RING_PROCESSES_MAX);

@@ -44,7 +44,7 @@ static inline void fill_latest(struct latest *l, uint64_t v, uint32_t d) { patte
 
 static inline void fill_state(struct ring_state *s, uint64_t v, uint32_t d) {
     pattern_words(s, sizeof *s, v, d + 20);
-    s->state = v % (DEVICE_FENCED + 1);
+    s->state = v % (DEVICE_FORBIDDEN + 1);
     pattern_text(s->text, sizeof s->text, v, d);
 }
 

@@ -26,6 +26,7 @@ static void judged(void **state) {
         {"rounds fail",                  {.first_ns = 1, .good_ns = 10 * S, .has_failed = true}, 13 * S, DEVICE_NOT_ANSWERING},
         {"rounds fail for long",         {.first_ns = 1, .good_ns = 10 * S, .has_failed = true}, 21 * S, DEVICE_LOST         },
         {"the driver says lost",         {.first_ns = 1, .good_ns = 10 * S, .says_lost = true},  10 * S, DEVICE_LOST         },
+        {"forbidden is not lost",        {.first_ns = 1, .is_forbidden = true},                  60 * S, DEVICE_FORBIDDEN    },
         {"fenced is fenced",             {.first_ns = 1, .is_fenced = true, .says_lost = true},  10 * S, DEVICE_FENCED       },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -248,6 +248,7 @@ static void contents_out_of_bounds(void **state) {
     assert_string_equal(event_severity_name(EVENT_CRITICAL), "critical");
     assert_string_equal(device_state_name((enum device_state)99), "unknown");
     assert_string_equal(device_state_name(DEVICE_FENCED), "fenced");
+    assert_string_equal(device_state_name(DEVICE_FORBIDDEN), "forbidden");
 }
 
 static void a_header_that_changes_later(void **state) {
