@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -357,18 +358,20 @@ static void on_signal(int fd) {
 
 static void main_loop(int signals, int control, pid_t parent) {
     struct pollfd fds[] = {
-        {.fd = signals, .events = POLLIN},
-        {.fd = control, .events = POLLIN}
+        {.fd = signals,            .events = POLLIN},
+        {.fd = control,            .events = POLLIN},
+        {.fd = self.common.end_fd, .events = POLLIN},
     };
     int64_t next_ns = 0;
     for (;;) {
         int64_t now_ns = clock_boot_ns();
+        /* before anything is judged: threads that gave up are not cards that do not answer */
+        if (self.common.end) leave(self.common.end, self.common.end_why);
         if (now_ns >= next_ns) {
             tick();
             next_ns = (now_ns / NS_PER_S + 1) * NS_PER_S + 500 * NS_PER_MS; /* between two rounds, not among them */
             if (next_ns - now_ns > NS_PER_S) next_ns -= NS_PER_S;
         }
-        if (self.common.end) leave(self.common.end, self.common.end_why);
         if (getppid() != parent) leave(0, "the supervisor is gone");
         int wait_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
         if (!self.heart->ready_ns && wait_ms > 50) wait_ms = 50;
@@ -397,7 +400,8 @@ static int start(char **argv, int *signals, int *control, struct error *e) {
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL); /* before any thread: they inherit it */
     *signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (*signals < 0) return fail_errno(e, errno, "signalfd");
+    self.common.end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (*signals < 0 || self.common.end_fd < 0) return fail_errno(e, errno, "signalfd");
     snprintf(path, sizeof path, "%s/sampler.%d.sock", self.run_dir, self.worker);
     return control_listen(path, control, e);
 }

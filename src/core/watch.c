@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "core/sampler.h"
 #include "model/rates.h"
 
@@ -23,6 +25,7 @@ void watch_end(struct watch_common *c, int code, const char *why) {
     }
     pthread_cond_broadcast(&c->moved);
     pthread_mutex_unlock(&c->lock);
+    eventfd_write(c->end_fd, 1);
 }
 
 void watch_again(struct watch_common *c, const char *why) { watch_end(c, SAMPLER_AGAIN, why); }
@@ -277,6 +280,7 @@ static void *slow_main(void *arg) {
     int64_t recut_ns = 0;
     memset(m, 0, sizeof m);
     memset(&plan, 0, sizeof plan);
+    pthread_setname_np(pthread_self(), "gpu-slow");
     if (!fence_take(w->common->fence, w->index, FENCE_SLOW)) return NULL;
     uint32_t seen = atomic_load(&w->bell), looks = atomic_load(&w->looks);
     slow_first(w, m);
@@ -334,9 +338,24 @@ static bool open_until_done(struct watch *w) {
     return !is_left_out && !was_late;
 }
 
+/* Nobody waits for a thread that a driver may never give back: it is detached, and names itself. */
+static int thread_start(void *(*run)(void *), struct watch *w, struct error *e) {
+    pthread_t thread;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    int errnum = pthread_create(&thread, &attr, run, w);
+    pthread_attr_destroy(&attr);
+    return errnum ? fail_errno(e, errnum, "GPU %u: thread", w->index) : 0;
+}
+
 static void *fast_main(void *arg) {
     struct watch *w = arg;
     struct watch_common *c = w->common;
+    char name[16];
+    snprintf(name, sizeof name, "gpu-%u", w->index);
+    pthread_setname_np(pthread_self(), name);
     if (!open_until_done(w)) return NULL;
     stage_set(w, WATCH_OPENED, "");
     pthread_mutex_lock(&c->lock);
@@ -344,12 +363,9 @@ static void *fast_main(void *arg) {
     pthread_mutex_unlock(&c->lock);
     if (c->end || w->device < 0) return NULL;
 
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    struct error e;
     atomic_store(&w->fast_calls, essential_calls(c->driver));
-    if (pthread_create(&w->slow, &attr, slow_main, w) == 0) pthread_setname_np(w->slow, "gpu-slow");
-    pthread_attr_destroy(&attr);
+    if (thread_start(slow_main, w, &e) < 0) log_line(LOG_ERROR, "thread", (int)w->index, "no slow metrics: %s", e.text);
     fast_rounds(w);
     return NULL;
 }
@@ -360,16 +376,7 @@ int watch_start(struct watch *w, struct watch_common *common, unsigned index, st
     w->index = index;
     w->device = -1;
     w->fast_call = w->slow_call = -1;
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    int errnum = pthread_create(&w->fast, &attr, fast_main, w);
-    pthread_attr_destroy(&attr);
-    if (errnum) return fail_errno(e, errnum, "GPU %u: thread", index);
-    char name[16];
-    snprintf(name, sizeof name, "gpu-%u", index);
-    pthread_setname_np(w->fast, name);
-    return 0;
+    return thread_start(fast_main, w, e);
 }
 
 void watch_go(struct watch *w, int device) {

@@ -24,6 +24,7 @@ struct watch_common {
     _Atomic int64_t open_ns; /* how long a GPU took to open that came too late; 0: none did */
     _Atomic int end;         /* not 0: this process has to end, with this exit code; why is in end_why */
     char end_why[248];
+    int end_fd; /* becomes readable then */
 };
 
 struct watch {
@@ -32,9 +33,8 @@ struct watch {
     struct gpu *gpu;
     enum watch_stage stage; /* under common->lock */
     char trouble[104];      /* why it is not open; under common->lock */
-    int device; /* number on the board; instances follow. -1: not wanted. Under common->lock until it runs */
-    pthread_t fast, slow;
-    _Atomic uint32_t bell;  /* cuts the sleep of both threads short */
+    int device;            /* number on the board; instances follow. -1: not wanted. Under common->lock until it runs */
+    _Atomic uint32_t bell; /* cuts the sleep of both threads short */
     _Atomic uint32_t looks; /* how often "look now" was said */
     _Atomic uint64_t fast_calls, busy_calls;
     _Atomic int fast_call, slow_call; /* under way, for the words of a stuck one; -1: none */
