@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "client/config.h"
+#include "client/inventory.h"
 #include "client/redact.h"
 #include "client/status_json.h"
 #include "client/ustar.h"
@@ -35,7 +36,7 @@ int bundle_check(const char *path, struct error *e) {
 /* ---- what goes in ---- */
 
 static void put_status(const struct doctor *d, struct buf *b) {
-    status_json(d->daemon.count ? &d->daemon : &d->view, b);
+    status_json(d->daemon.count ? &d->daemon : &d->view, false, b);
 }
 
 static void put_report(const struct doctor *d, struct buf *b) {
@@ -45,21 +46,6 @@ static void put_report(const struct doctor *d, struct buf *b) {
 
 static void put_config(const struct doctor *d, struct buf *b) { config_json(&d->loaded, CONFIG_HIDE_SECRETS, b); }
 
-static void put_clocks(const struct inventory *i, struct buf *b) {
-    json_key(b, "clocks_mhz");
-    json_open(b, '{');
-    for (int32_t m = 0; m < i->memory_clocks && m < MEMORY_CLOCKS_MAX; m++) {
-        char key[16];
-        snprintf(key, sizeof key, "%d", (int)i->clocks[m].mhz);
-        json_key(b, key);
-        json_open(b, '[');
-        for (int32_t g = 0; g < i->clocks[m].graphics_count && g < GRAPHICS_CLOCKS_MAX; g++)
-            json_int(b, i->clocks[m].graphics_mhz[g]);
-        json_close(b, ']');
-    }
-    json_close(b, '}');
-}
-
 static void put_inventory(const struct doctor *d, struct buf *b) {
     const struct view *v = d->view.count ? &d->view : &d->daemon;
     json_open(b, '[');
@@ -68,25 +54,8 @@ static void put_inventory(const struct doctor *d, struct buf *b) {
         json_open(b, '{');
         json_pair_int(b, "index", i->index);
         json_pair_str(b, "uuid", i->uuid);
-        json_pair_str(b, "name", i->name);
-        json_pair_str(b, "serial", i->serial);
-        json_pair_str(b, "vbios", i->vbios);
-        json_pair_str(b, "board_part", i->board_part);
-        json_pair_str(b, "inforom", i->inforom);
-        json_pair_str(b, "driver", i->driver);
-        json_pair_str(b, "architecture", i->architecture);
-        json_pair_str(b, "pci", i->pci);
-        json_pair_int(b, "mig_mode", i->mig_mode);
-        json_pair_int(b, "ecc", i->ecc);
-        json_pair_int(b, "pcie_gen_max", i->pcie_gen_max);
-        json_pair_int(b, "pcie_width_max", i->pcie_width_max);
-        json_pair_int(b, "limit_min_mw", i->limit_min_mw);
-        json_pair_int(b, "limit_max_mw", i->limit_max_mw);
-        json_pair_int(b, "limit_default_mw", i->limit_default_mw);
-        json_pair_int(b, "temp_slowdown_c", i->temp_slowdown_c);
-        json_pair_int(b, "temp_gpu_max_c", i->temp_gpu_max_c);
-        json_pair_int(b, "control", i->control);
-        put_clocks(i, b);
+        json_pair_str(b, "model", i->name);
+        inventory_pairs(v, n, b);
         json_close(b, '}');
     }
     json_close(b, ']');

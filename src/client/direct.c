@@ -93,8 +93,7 @@ static void give_up_on(struct direct *d, int32_t index, const char *why) {
     d->shared->hung |= BIT(index);
     if (!g->is_known) {
         memset(&g->device, 0, sizeof g->device);
-        g->device.inventory.index = index;
-        g->device.inventory.parent = -1;
+        inventory_init(&g->device.inventory, index);
     }
     memset(&g->device.latest, 0, sizeof g->device.latest);
     g->device.processes.boot_ns = 0;

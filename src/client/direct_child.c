@@ -80,8 +80,7 @@ static void open_gpu(struct child *c, int32_t index) {
     if (r < 0) {
         c->gpu[index] = NULL;
         memset(to, 0, sizeof *to);
-        to->device.inventory.index = index;
-        to->device.inventory.parent = -1;
+        inventory_init(&to->device.inventory, index);
         set_state(to, r == -EACCES ? DEVICE_FORBIDDEN : DEVICE_LOST, e.text);
         return;
     }

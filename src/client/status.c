@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "client/command.h"
 #include "client/control_ask.h"
+#include "client/inventory.h"
 #include "client/output.h"
 #include "client/settings_load.h"
 #include "client/source.h"
@@ -21,7 +22,7 @@
 #define FRESH_NS NS_PER_S
 
 struct wish {
-    bool watch, json, no_daemon, fresh;
+    bool watch, json, no_daemon, fresh, inventory;
     double every_s; /* 0: when there is news */
     double hot_c;
 };
@@ -90,12 +91,15 @@ static void print_frame(const struct buf *frame, int height, struct buf *out) {
 
 static void print_view(const struct view *v, const struct wish *w, struct buf *out) {
     if (w->json) {
-        status_json(v, out);
+        status_json(v, w->inventory, out);
         return;
     }
     struct status_look look = {.screen = screen_look(), .hot_c = w->hot_c};
     AUTO(buf_done) struct buf frame = {0};
-    status_table(v, &look, &frame);
+    if (w->inventory)
+        inventory_text(v, &look.screen, &frame);
+    else
+        status_table(v, &look, &frame);
     if (w->watch && v->source == VIEW_DAEMON && v->count == 0 && v->driver.state != DRIVER_ABSENT)
         buf_puts(&frame, "Nothing is being written; waiting for gpumgr.\n");
     if (w->watch && look.screen.is_terminal)
@@ -172,10 +176,11 @@ static int show(const struct command *self, const struct loaded *l, const struct
 static int run(const struct command *self, int argc, char **argv) {
     struct wish w = {0};
     const struct flag own[] = {
-        {.name = "watch",   .kind = FLAG_MAYBE,   .into = &w.every_s, .min = 0.1, .max = 3600, .given = &w.watch},
-        {.name = "json",      .kind = FLAG_YES,         .into = &w.json                          },
+        {.name = "watch",   .kind = FLAG_MAYBE,    .into = &w.every_s, .min = 0.1, .max = 3600, .given = &w.watch},
+        {.name = "json",      .kind = FLAG_YES,          .into = &w.json                           },
         {.name = "no-daemon",.kind = FLAG_YES,.into = &w.no_daemon},
-        {.name = "fresh",      .kind = FLAG_YES,              .into = &w.fresh                                               },
+        {.name = "fresh",      .kind = FLAG_YES,               .into = &w.fresh                                                 },
+        {.name = "inventory",.kind = FLAG_YES,.into = &w.inventory},
     };
     struct flags flags;
     struct loaded loaded = {0};
@@ -194,7 +199,7 @@ const struct command command_status = {
     .name = "status",
     .summary = "Show what every GPU does now",
     .run = run,
-    .help = "usage: gpumgr status [--watch [SECONDS]] [--json] [--fresh] [--no-daemon] [--dir DIR]\n"
+    .help = "usage: gpumgr status [--inventory] [--watch [SECONDS]] [--json] [--fresh] [--no-daemon] [--dir DIR]\n"
             "                     [--gpu-library PATH]\n"
             "\n"
             "A line per GPU: state, temperature, power and its limit, utilisation, memory, SM clock in MHz, why it\n"
@@ -202,6 +207,8 @@ const struct command command_status = {
             "users. MIG instances stand under their GPU, recent errors at the bottom. Reads what a running gpumgr\n"
             "publishes, which costs the driver nothing; where none runs it asks the driver itself.\n"
             "\n"
+            "  --inventory         what the cards are instead of what they do: serial number, VBIOS, link, limits,\n"
+            "                      thresholds, clocks, MIG layout; with --json both\n"
             "  --watch [SECONDS]   refresh in place: when there is news, or every SECONDS; Ctrl-C ends it\n"
             "  --json              one object (with --watch one a line); a metric that is not known is left out\n"
             "  --fresh             have every sensor read now, the slow ones too, before showing\n"

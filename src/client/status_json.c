@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "client/inventory.h"
 #include "client/number.h"
 
 static void put_time(struct buf *b, const char *key, int64_t real_ns) {
@@ -102,7 +103,7 @@ static void put_instance(struct buf *b, const struct view *v, const struct view_
     json_close(b, '}');
 }
 
-static void put_gpu(struct buf *b, const struct view *v, size_t at) {
+static void put_gpu(struct buf *b, const struct view *v, size_t at, bool with_inventory) {
     const struct view_device *d = &v->of[at];
     json_open(b, '{');
     put_head(b, d);
@@ -110,6 +111,12 @@ static void put_gpu(struct buf *b, const struct view *v, size_t at) {
     put_metrics(b, v, d);
     put_processes(b, d);
     put_xids(b, d);
+    if (with_inventory) {
+        json_key(b, "inventory");
+        json_open(b, '{');
+        inventory_pairs(v, at, b);
+        json_close(b, '}');
+    }
     json_key(b, "instances");
     json_open(b, '[');
     for (size_t i = 0; i < v->count; i++)
@@ -145,12 +152,12 @@ static void put_event(struct buf *b, const struct view *v, const struct event *e
     json_close(b, '}');
 }
 
-void status_json(const struct view *v, struct buf *b) {
+void status_json(const struct view *v, bool with_inventory, struct buf *b) {
     json_open(b, '{');
     json_key(b, "gpus");
     json_open(b, '[');
     for (size_t i = 0; i < v->count; i++)
-        if (!view_is_instance(&v->of[i])) put_gpu(b, v, i);
+        if (!view_is_instance(&v->of[i])) put_gpu(b, v, i, with_inventory);
     json_close(b, ']');
     json_key(b, "events");
     json_open(b, '[');

@@ -95,9 +95,7 @@ static bool is_listed(const char *list, int index, const char *uuid) {
 static unsigned absent_inventory(const struct watch *w, struct inventory *at, unsigned room) {
     unsigned n = board_remembered(self.ring_path, (int)w->index, at, room);
     if (n) return n;
-    memset(at, 0, sizeof *at);
-    at->index = (int)w->index;
-    at->parent = at->gi = at->ci = -1;
+    inventory_init(at, (int32_t)w->index);
     snprintf(at->name, sizeof at->name, "GPU %u", w->index);
     return 1;
 }

@@ -239,8 +239,7 @@ static int nvml_gpu_open(struct gpu_driver *d, unsigned index, struct gpu **ret,
     g->nv = nv;
     g->handle = handle;
     pthread_mutex_init(&g->shares_lock, NULL);
-    g->gpu.inventory.index = (int)index;
-    nvml_inventory_read(g);
+    nvml_inventory_read(g, index);
     int r = g->open_error               ? fail(e, g->open_error, "it was lost while it was being opened")
             : !g->gpu.inventory.uuid[0] ? fail(e, -EAGAIN, "it tells neither its UUID nor its PCI address")
                                         : nvml_instances_open(g, e);

@@ -214,7 +214,7 @@ int nvml_learn(struct nvml_known *k, unsigned bit, int r);
  * pass outweighs what the GPU does not have. */
 int nvml_join(int a, int b);
 
-void nvml_inventory_read(struct nvml_gpu *g);
+void nvml_inventory_read(struct nvml_gpu *g, unsigned index);
 int nvml_instances_open(struct nvml_gpu *g, struct error *e);
 int nvml_is_recut(struct gpu *gpu);
 

@@ -90,7 +90,6 @@ static void clocks(struct nvml_gpu *g, struct inventory *inv) {
 static void limits(struct nvml_gpu *g, struct inventory *inv) {
     const struct nvml *nv = g->nv;
     unsigned min = 0, max = 0, usual = 0;
-    inv->limit_min_mw = inv->limit_max_mw = inv->limit_default_mw = -1;
     if (ASK(g, nv->limit_range, g->handle, &min, &max) == 0 && min <= max && max <= INT32_MAX) {
         inv->limit_min_mw = (int32_t)min;
         inv->limit_max_mw = (int32_t)max;
@@ -156,10 +155,11 @@ static void temperatures(struct nvml_gpu *g, struct inventory *inv) {
     inv->margin_gpu_c = margin(g, NVML_FI_TLIMIT_GPU_MAX);
 }
 
-void nvml_inventory_read(struct nvml_gpu *g) {
+void nvml_inventory_read(struct nvml_gpu *g, unsigned index) {
     const struct nvml *nv = g->nv;
     struct inventory *inv = &g->gpu.inventory;
     unsigned arch = 0;
+    inventory_init(inv, (int32_t)index);
     pci_address(g, inv);
     identity(g, inv);
     text(g, nv->serial, inv->serial, NVML_SERIAL_SIZE);
@@ -168,7 +168,6 @@ void nvml_inventory_read(struct nvml_gpu *g) {
     text(g, nv->inforom, inv->inforom, sizeof inv->inforom);
     if (ASK(g, nv->architecture, g->handle, &arch) == 0)
         snprintf(inv->architecture, sizeof inv->architecture, "%s", architecture_name(arch));
-    inv->parent = inv->gi = inv->ci = -1;
     inv->minor = number(g, nv->minor);
     inv->cores = number(g, nv->cores);
     inv->bus_width = number(g, nv->bus_width);
@@ -198,13 +197,9 @@ static struct nvml_gpu *instance_open(struct nvml_gpu *parent, nvml_handle handl
     g->parent = parent;
     pthread_mutex_init(&g->shares_lock, NULL);
     struct inventory *inv = &g->gpu.inventory;
-    memset(&inv->minor, 0xff, offsetof(struct inventory, memory_clocks) - offsetof(struct inventory, minor));
+    inventory_init(inv, parent->gpu.inventory.index);
     identity(g, inv);
-    inv->index = parent->gpu.inventory.index;
-    inv->control = 0;
     inv->mig_mode = 1;
-    inv->mig_count = 0;
-    inv->margin_shutdown_c = inv->margin_slowdown_c = inv->margin_memory_c = inv->margin_gpu_c = INT32_MIN;
     memcpy(inv->pci, parent->gpu.inventory.pci, sizeof inv->pci);
     if (ASK(g, g->nv->mig_gi, handle, &id) == 0) inv->gi = (int32_t)id;
     if (ASK(g, g->nv->mig_ci, handle, &id) == 0) inv->ci = (int32_t)id;

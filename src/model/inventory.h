@@ -37,3 +37,33 @@ struct inventory {
         uint16_t graphics_mhz[GRAPHICS_CLOCKS_MAX];
     } clocks[MEMORY_CLOCKS_MAX];
 };
+
+/* A card of which nothing but its number is known. */
+static inline void inventory_init(struct inventory *i, int32_t index) {
+    *i = (struct inventory){.index = index,
+                            .minor = -1,
+                            .parent = -1,
+                            .gi = -1,
+                            .ci = -1,
+                            .mig_mode = -1,
+                            .cores = -1,
+                            .bus_width = -1,
+                            .pcie_gen_max = -1,
+                            .pcie_width_max = -1,
+                            .limit_min_mw = -1,
+                            .limit_max_mw = -1,
+                            .limit_default_mw = -1,
+                            .temp_shutdown_c = -1,
+                            .temp_slowdown_c = -1,
+                            .temp_memory_max_c = -1,
+                            .temp_gpu_max_c = -1,
+                            .margin_shutdown_c = INT32_MIN,
+                            .margin_slowdown_c = INT32_MIN,
+                            .margin_memory_c = INT32_MIN,
+                            .margin_gpu_c = INT32_MIN,
+                            .clock_sm_max_mhz = -1,
+                            .clock_memory_max_mhz = -1,
+                            .nvlinks = -1,
+                            .ecc = -1,
+                            .persistence = -1};
+}

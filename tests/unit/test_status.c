@@ -85,7 +85,7 @@ static void absent_is_left_out(void **state) {
     put(&v, d, METRIC_PSTATE, 8);
     d->latest.of[METRIC_PSTATE].until_ns = v.boot_ns - 1; /* too old to show */
     d->processes.boot_ns = 0;                             /* this card cannot list them */
-    status_json(&v, &b);
+    status_json(&v, true, &b);
     assert_non_null(strstr(b.s, "\"metrics\":{\"gpu_utilization_ratio\":0,\"gpu_temperature_celsius\":34,"
                                 "\"gpu_power_watts\":78.1}"));
     assert_null(strstr(b.s, "\"processes\""));
@@ -103,7 +103,7 @@ static void other_peoples_memory_is_not_believed(void **state) {
     view_add_event(&v, &ev);
     view_make_safe(&v);
     view_order(&v);
-    status_json(&v, &b);
+    status_json(&v, true, &b);
     struct status_look look = {.screen = {.width = 80}, .hot_c = NAN};
     status_table(&v, &look, &table);
     assert_null(strchr(b.s, '\033'));
