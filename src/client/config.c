@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "client/cards_check.h"
 #include "client/command.h"
 #include "client/output.h"
 #include "client/settings_load.h"
@@ -104,6 +105,7 @@ static int run(const struct command *self, int argc, char **argv) {
     if (r == 0 && flags.wants_help) return command_help(self);
     if (r == 0) r = flags_no_words(&flags, &e);
     if (r == 0) r = settings_load(&flags, LOAD_STRICT, &loaded, &e);
+    if (r == 0 && resolved) r = cards_check_running(&loaded, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning && !resolved) output_note(loaded.warning);
     if (resolved)
@@ -127,7 +129,8 @@ const struct command command_config = {
         "--config or GPUMGR_CONFIG, else gpumgr.json in the instance's directory, else /etc/gpumgr.json.\n"
         "\n"
         "  --json       one object: {\"wait_ms\": {\"value\": 1000, \"origin\": \"default\", \"from\": \"\"}, ...}\n"
-        "  --resolved   lines of key=value, as `gpumgr up` hands them to its supervisor\n"
+        "  --resolved   lines of key=value, as `gpumgr up` hands them to its supervisor; refuses what the cards of\n"
+        "               a running instance do not allow\n"
         "\n"
         "example: GPUMGR_WAIT_MS=500 gpumgr config --guard.hot_c 80\n",
 };

@@ -5,5 +5,8 @@
 #include "base/instance.h"
 #include "model/control.h"
 
-int control_ask(const struct instance *i, unsigned worker, enum control_verb verb, struct control_reply *ret,
-                struct error *e) MUST_CHECK;
+enum { CONTROL_ARGUMENTS = 5 };
+
+/* argument: CONTROL_ARGUMENTS of them, or NULL for a verb that has none. */
+int control_ask(const struct instance *i, unsigned worker, enum control_verb verb, const int64_t *argument,
+                struct control_reply *ret, struct error *e) MUST_CHECK;

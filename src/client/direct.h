@@ -30,7 +30,9 @@ struct direct_shared {
     struct direct_gpu {
         struct view_device device;
         struct gpu_cost cost[GPU_CALLS_MAX];
-        bool is_known; /* the inventory is filled */
+        bool is_known;      /* the inventory is filled */
+        char lever[24];     /* what a guard would move, or "none" */
+        char lever_why[96]; /* and why */
     } gpu[DEVICE_MAX]; /* GPUs by index, then from GPU_MAX on their MIG instances */
 };
 

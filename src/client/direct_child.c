@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/guard_restore.h"
 
 /* Values read here are shown at once or not at all. */
 #define CURRENT_NS (60 * NS_PER_S)
@@ -85,6 +86,7 @@ static void open_gpu(struct child *c, int32_t index) {
         return;
     }
     know(to, c->gpu[index], -1);
+    guard_restore_lever(c->gpu[index], to->lever, sizeof to->lever, to->lever_why, sizeof to->lever_why);
     for (unsigned i = 0; i < gpu_instances(c->gpu[index]); i++)
         if (GPU_MAX + s->instance_count < DEVICE_MAX)
             know(&s->gpu[GPU_MAX + s->instance_count++], gpu_instance(c->gpu[index], i), index);

@@ -27,5 +27,13 @@ void doctor_check_gpus(struct doctor *d);
 void doctor_print_gpus(const struct doctor *d, int width, struct buf *b);
 void doctor_json(const struct doctor *d, struct buf *b);
 
-/* How a guard would slow this card: "power limit"; `why` says what decided it. */
-const char *doctor_workflow(const struct inventory *i, const struct settings *s, char *why, size_t room);
+/* How this card is slowed when it must be: "power limit", ..., "observe only". */
+struct doctor_way {
+    char name[24];
+    char why[160];
+    bool is_in_force; /* a running guard says so; else it is what one would do */
+};
+struct doctor_way doctor_workflow(const struct doctor *d, int32_t index);
+
+/* Findings about the running guard. */
+void doctor_check_guard(struct doctor *d);

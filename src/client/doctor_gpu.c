@@ -1,9 +1,8 @@
-/* The cards: what needs attention, how a guard would act on each, what each can be asked and at what cost. */
+/* The cards: what needs attention, what each can be asked and at what cost. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "client/doctor.h"
@@ -90,33 +89,6 @@ void doctor_check_gpus(struct doctor *d) {
                    gpus == 1 ? "s" : "");
 }
 
-/* ---- control ---- */
-
-const char *doctor_workflow(const struct inventory *i, const struct settings *s, char *why, size_t room) {
-    static const struct {
-        uint32_t bit;
-        const char *name, *why;
-    } ways[] = {
-        {CONTROL_POWER,         "power limit",        "the card has one to set"                                },
-        {CONTROL_LOCKED_CLOCKS, "locked clocks",      "no power limit can be set, but the clocks can be locked"},
-        {CONTROL_APP_CLOCKS,    "application clocks", "neither power limit nor locked clocks"                  },
-    };
-    if (s->guard_mode != GUARD_AUTO) {
-        snprintf(why, room, "guard.mode is %s", s->guard_mode == GUARD_OFF ? "off" : "observe");
-        return "observe only";
-    }
-    for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
-        if (!(i->control & ways[w].bit)) continue;
-        if (geteuid() != 0)
-            snprintf(why, room, "%s; but setting needs root, and this is uid %u", ways[w].why, (unsigned)geteuid());
-        else
-            snprintf(why, room, "%s", ways[w].why);
-        return ways[w].name;
-    }
-    snprintf(why, room, "the driver offers no way to slow this card");
-    return "observe only";
-}
-
 /* ---- pages ---- */
 
 static const struct direct_gpu *page(const struct doctor *d, int32_t index) { return &d->direct.shared->gpu[index]; }
@@ -125,6 +97,7 @@ static bool are_alike(const struct doctor *d, int32_t a, int32_t b) {
     const struct direct_gpu *x = page(d, a), *y = page(d, b);
     if (strcmp(x->device.inventory.name, y->device.inventory.name) != 0) return false;
     if (x->device.inventory.control != y->device.inventory.control) return false;
+    if (strcmp(doctor_workflow(d, a).name, doctor_workflow(d, b).name) != 0) return false;
     for (unsigned c = 0; c < d->direct.shared->call_count; c++)
         if (x->cost[c].support != y->cost[c].support) return false;
     return true;
@@ -183,7 +156,6 @@ static void print_calls(const struct doctor *d, int32_t index, int width, struct
 
 static void print_page(const struct doctor *d, int32_t first, int width, struct buf *b) {
     const struct inventory *i = &page(d, first)->device.inventory;
-    char why[160];
     int32_t count = d->direct.shared->gpu_count, alike = 0;
     for (int32_t g = first; g < count; g++) alike += are_alike(d, first, g);
     buf_printf(b, "\n%s%s:", *i->name ? i->name : "a GPU that does not answer", alike > 1 ? ", GPUs" : ", GPU");
@@ -193,8 +165,8 @@ static void print_page(const struct doctor *d, int32_t first, int width, struct 
         buf_puts(b, "\nnothing more is known\n");
         return;
     }
-    const char *way = doctor_workflow(i, &d->loaded.values, why, sizeof why);
-    buf_printf(b, "\na guard would use: %s (%s)\n", way, why);
+    struct doctor_way way = doctor_workflow(d, first);
+    buf_printf(b, "\n%s: %s (%s)\n", way.is_in_force ? "its guard uses" : "a guard would use", way.name, way.why);
     if (i->limit_min_mw > 0)
         buf_printf(b, "power limit: %d to %d W, %d W by default\n", (int)(i->limit_min_mw / 1000),
                    (int)(i->limit_max_mw / 1000), (int)(i->limit_default_mw / 1000));
@@ -239,15 +211,16 @@ static void json_call(const struct doctor *d, int32_t index, unsigned call, stru
 
 static void json_gpu(const struct doctor *d, int32_t index, struct buf *b) {
     const struct inventory *i = &page(d, index)->device.inventory;
-    char why[160];
+    struct doctor_way way = doctor_workflow(d, index);
     json_open(b, '{');
     json_pair_int(b, "index", index);
     json_pair_str(b, "uuid", i->uuid);
     json_pair_str(b, "model", i->name);
     json_key(b, "control");
     json_open(b, '{');
-    json_pair_str(b, "workflow", doctor_workflow(i, &d->loaded.values, why, sizeof why));
-    json_pair_str(b, "why", why);
+    json_pair_str(b, "workflow", way.name);
+    json_pair_str(b, "why", way.why);
+    json_pair_bool(b, "in_force", way.is_in_force);
     json_pair_bool(b, "power_limit", i->control & CONTROL_POWER);
     json_pair_bool(b, "locked_clocks", i->control & CONTROL_LOCKED_CLOCKS);
     json_pair_bool(b, "application_clocks", i->control & CONTROL_APP_CLOCKS);

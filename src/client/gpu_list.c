@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/direct.h"
-#include "client/view.h"
-
-enum { PATIENCE_MS = 5000 };
-
 const char *gpu_list_next(const char *list, char *ret, size_t room) {
     if (!list || !*list) return NULL;
     size_t n = strcspn(list, ",");
@@ -28,12 +23,23 @@ static int refuse(const struct loaded *l, const char *item, const char *there_ar
                 *from ? ": " : "", item, there_are);
 }
 
+static bool is_meant(const struct view *v, size_t at, const char *item) {
+    const struct inventory *inv = &v->of[at].inventory;
+    if (is_index(item)) return !view_is_instance(&v->of[at]) && inv->index == atoi(item);
+    return strcmp(inv->uuid, item) == 0;
+}
+
 static bool is_there(const struct view *v, const char *item) {
-    for (size_t i = 0; i < v->count; i++) {
-        const struct inventory *inv = &v->of[i].inventory;
-        if (is_index(item) && !view_is_instance(&v->of[i]) && inv->index == atoi(item)) return true;
-        if (!is_index(item) && strcmp(inv->uuid, item) == 0) return true;
-    }
+    for (size_t i = 0; i < v->count; i++)
+        if (is_meant(v, i, item)) return true;
+    return false;
+}
+
+bool gpu_list_has(const char *list, const struct view *v, size_t at) {
+    char item[100];
+    if (strcmp(list, "all") == 0) return true;
+    while ((list = gpu_list_next(list, item, sizeof item)))
+        if (is_meant(v, at, item)) return true;
     return false;
 }
 
@@ -46,31 +52,22 @@ static void name_range(int count, char *ret, size_t room) {
         snprintf(ret, room, "allowed are all, 0 to %d, and their UUIDs", count - 1);
 }
 
-/* The simulator's UUIDs are known once it runs; its indices are known now. */
-static int check_simulated(const struct loaded *l, struct error *e) {
+int gpu_list_check_indices(const struct loaded *l, struct error *e) {
     char item[100], range[80];
+    if (strcmp(l->values.gpus, "all") == 0) return 0;
     name_range(l->values.sim, range, sizeof range);
     for (const char *at = l->values.gpus; (at = gpu_list_next(at, item, sizeof item));)
         if (is_index(item) && atoi(item) >= l->values.sim) return refuse(l, item, range, e);
     return 0;
 }
 
-static void close_direct(struct direct *d) { direct_close(d); }
-
-int gpu_list_check(const struct loaded *l, struct error *e) {
+int gpu_list_check(const struct loaded *l, const struct view *v, struct error *e) {
     if (strcmp(l->values.gpus, "all") == 0) return 0;
-    if (l->values.sim > 0) return check_simulated(l, e);
-    AUTO(close_direct) struct direct d;
-    AUTO(view_done) struct view v = {0};
-    int r = direct_open(&d, l->values.gpu_library, PATIENCE_MS, e);
-    if (r < 0) return r;
-    if (direct_look(&d, DIRECT_INVENTORY, e) < 0) return 0;
-    direct_fill(&d, &v);
     int gpus = 0;
-    for (size_t i = 0; i < v.count; i++) gpus += !view_is_instance(&v.of[i]);
+    for (size_t i = 0; i < v->count; i++) gpus += !view_is_instance(&v->of[i]);
     char item[100], range[80];
     name_range(gpus, range, sizeof range);
     for (const char *at = l->values.gpus; (at = gpu_list_next(at, item, sizeof item));)
-        if (!is_there(&v, item)) return refuse(l, item, range, e);
+        if (!is_there(v, item)) return refuse(l, item, range, e);
     return 0;
 }

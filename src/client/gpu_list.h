@@ -1,12 +1,18 @@
-/* Whether the GPUs that the setting `gpus` names exist. */
+/* The setting `gpus`: all, or a list of indices and UUIDs. */
 #pragma once
 
 #include "base/error.h"
 #include "client/settings_load.h"
+#include "client/view.h"
 
-/* Refuses an unknown GPU and names those there are. Where no driver answers there is nothing to check against, and
- * the sampler will say so when one comes: that is no error. Asks in a child, so a hung driver costs seconds only. */
-int gpu_list_check(const struct loaded *l, struct error *e) MUST_CHECK;
+/* Refuses an unknown GPU and names those there are. */
+int gpu_list_check(const struct loaded *l, const struct view *v, struct error *e) MUST_CHECK;
+
+/* The same for simulated ones: their UUIDs are known once the simulator runs, their indices are known now. */
+int gpu_list_check_indices(const struct loaded *l, struct error *e) MUST_CHECK;
+
+/* Whether the GPU at view.of[at] is on it. */
+bool gpu_list_has(const char *list, const struct view *v, size_t at);
 
 /* "0,GPU-1f": the next item of a list into ret, or NULL at its end. Returns where to go on. */
 const char *gpu_list_next(const char *list, char *ret, size_t room);

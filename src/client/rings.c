@@ -95,7 +95,8 @@ static void fill_events(const struct ring *ring, size_t first, struct view *v) {
     }
 }
 
-static void fill_one(const struct rings_one *one, struct view *v) {
+static void fill_one(const struct rings *r, unsigned worker, struct view *v) {
+    const struct rings_one *one = &r->of[worker];
     const struct ring *ring = &one->ring;
     size_t first = v->count;
     struct ring_driver driver = {0};
@@ -108,6 +109,8 @@ static void fill_one(const struct rings_one *one, struct view *v) {
         if (!ring_latest(ring, n, &d->latest)) memset(&d->latest, 0, sizeof d->latest);
         if (!ring_processes(ring, n, &d->processes)) memset(&d->processes, 0, sizeof d->processes);
         if (!ring_xids(ring, n, &d->xids)) memset(&d->xids, 0, sizeof d->xids);
+        d->has_guard = ring_guard(ring, n, &d->guard) && (d->guard.since_real_ns || *d->guard.why);
+        d->worker = worker;
         d->silent_ns = silence_ns(one, v->boot_ns);
     }
     fill_events(ring, first, v);
@@ -119,7 +122,7 @@ void rings_fill(const struct rings *r, struct view *v) {
     v->boot_ns = clock_boot_ns();
     v->real_ns = clock_real_ns();
     for (unsigned i = 0; i < RINGS_MAX; i++)
-        if (r->of[i].is_open) fill_one(&r->of[i], v);
+        if (r->of[i].is_open) fill_one(r, i, v);
     view_make_safe(v);
     view_order(v);
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "client/command.h"
 #include "client/flags.h"
+#include "client/view.h"
 
 struct sim_place {
     char dir[4096];
@@ -44,3 +45,6 @@ int sim_ask(const char *dir, const char *line, struct buf *ret, struct error *e)
 
 /* A list of models as the setting sim_model has it: refuses a model that does not exist and names those that do. */
 int sim_check_models(const char *list, struct error *e) MUST_CHECK;
+
+/* The GPUs that such a list and count will make, as far as it is known before they exist: no UUIDs. */
+void sim_view(const char *list, int count, struct view *ret);

@@ -77,3 +77,31 @@ int sim_check_models(const char *list, struct error *e) {
     }
     return 0;
 }
+
+static void add_card(const struct model *m, int32_t index, struct view *ret) {
+    struct inventory *i = &view_add(ret)->inventory;
+    i->index = index;
+    i->parent = -1;
+    snprintf(i->name, sizeof i->name, "%s", m->name);
+    i->temp_slowdown_c = m->slowdown_c;
+    i->temp_gpu_max_c = m->gpu_max_c;
+    i->temp_memory_max_c = m->mem_max_c;
+    i->limit_min_mw = (int32_t)(m->limit_min_w * 1000);
+    i->limit_default_mw = (int32_t)(m->limit_default_w * 1000);
+    if (m->limit_max_w > m->limit_min_w) i->control |= CONTROL_POWER;
+}
+
+void sim_view(const char *list, int count, struct view *ret) {
+    const struct model *of[SHM_GPUS_MAX];
+    char text[256];
+    int n = 0;
+    snprintf(text, sizeof text, "%s", list);
+    char *rest = text;
+    for (char *item; (item = strsep(&rest, ","));) {
+        char *colon = strchr(item, ':');
+        if (colon) *colon = 0;
+        const struct model *m = model_by_key(item);
+        for (int k = colon ? atoi(colon + 1) : 1; m && k > 0 && n < SHM_GPUS_MAX; k--) of[n++] = m;
+    }
+    for (int i = 0; n && i < count; i++) add_card(of[i % n], i, ret); /* the list over and over */
+}

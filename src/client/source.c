@@ -63,7 +63,7 @@ static int open_driver(struct source *s, struct error *e) {
 
 int source_open(struct source *s, const struct settings *settings, enum source_choice choice, struct error *e) {
     source_find(s, settings);
-    if (choice == SOURCE_ANY && s->has_instance) {
+    if (choice != SOURCE_DRIVER && s->has_instance) {
         if (daemon_answers(s)) return 0;
         bool is_foreign = *s->rings.problem && s->holder;
         if (is_foreign) return fail(e, -EPROTO, "%s", s->rings.problem);
@@ -72,6 +72,8 @@ int source_open(struct source *s, const struct settings *settings, enum source_c
                         (int)s->holder);
         rings_close(&s->rings);
     }
+    if (choice == SOURCE_DAEMON)
+        return fail(e, -ESRCH, "no gpumgr runs here, so no GPU is guarded; `gpumgr up` starts one");
     return open_driver(s, e);
 }
 

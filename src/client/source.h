@@ -16,7 +16,7 @@ struct source {
     char library[256];
 };
 
-enum source_choice { SOURCE_ANY, SOURCE_DRIVER };
+enum source_choice { SOURCE_ANY, SOURCE_DRIVER, SOURCE_DAEMON };
 
 /* The error is one sentence that says what to do. */
 int source_open(struct source *s, const struct settings *settings, enum source_choice choice, struct error *e)

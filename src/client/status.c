@@ -1,15 +1,11 @@
 /* `gpumgr status`: what the GPUs do now. Reads the ring of a running gpumgr, which costs the driver nothing; without
  * one it asks the driver itself and says so. */
-#include <errno.h>
-#include <math.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "client/command.h"
 #include "client/control_ask.h"
+#include "client/frames.h"
 #include "client/inventory.h"
 #include "client/output.h"
 #include "client/settings_load.h"
@@ -17,8 +13,6 @@
 #include "client/status_json.h"
 #include "client/status_table.h"
 
-/* No eye needs more frames than this; the bell may ring a hundred times a second. */
-#define FRAME_NS (NS_PER_S / 2)
 #define FRESH_NS NS_PER_S
 
 struct wish {
@@ -26,19 +20,6 @@ struct wish {
     double every_s; /* 0: when there is news */
     double hot_c;
 };
-
-static volatile sig_atomic_t is_over;
-
-static void on_end(int signal_number) { is_over = 1; }
-static void on_resize(int signal_number) {} /* only to cut a wait short */
-
-static void catch_signals(void) {
-    struct sigaction end = {.sa_handler = on_end}, resize = {.sa_handler = on_resize};
-    sigaction(SIGINT, &end, NULL);
-    sigaction(SIGTERM, &end, NULL);
-    sigaction(SIGHUP, &end, NULL);
-    sigaction(SIGWINCH, &resize, NULL);
-}
 
 /* ---- asking for news ---- */
 
@@ -60,7 +41,7 @@ static void look_now(const struct source *s) {
     for (unsigned i = 0; i < RINGS_MAX; i++) {
         struct control_reply reply;
         struct error e;
-        if (s->rings.of[i].is_open && control_ask(&s->instance, i, CONTROL_LOOK, &reply, &e) < 0) {
+        if (s->rings.of[i].is_open && control_ask(&s->instance, i, CONTROL_LOOK, NULL, &reply, &e) < 0) {
             char line[300];
             snprintf(line, sizeof line, "gpumgr status: --fresh: %s", e.text);
             output_note(line);
@@ -70,97 +51,26 @@ static void look_now(const struct source *s) {
     while ((left = asked_ns + FRESH_NS - clock_boot_ns()) > 0) {
         struct rings_bells bells = rings_listen(&s->rings);
         if (all_are_newer(&s->rings, asked_ns)) return;
-        rings_wait(&s->rings, &bells, left < FRAME_NS ? left : FRAME_NS);
+        rings_wait(&s->rings, &bells, left < NS_PER_S / 2 ? left : NS_PER_S / 2);
     }
 }
 
 /* ---- showing ---- */
 
-/* Each line clears what it does not cover and the last clears the rest, so that nothing flickers. */
-static void print_frame(const struct buf *frame, int height, struct buf *out) {
-    buf_puts(out, "\033[H");
-    int lines = 0;
-    for (const char *line = frame->s; line && *line && lines < height - 1; lines++) {
-        size_t n = strcspn(line, "\n");
-        buf_add(out, line, n);
-        buf_puts(out, "\033[K\n");
-        line += n + (line[n] == '\n');
-    }
-    buf_puts(out, "\033[J");
-}
-
-static void print_view(const struct view *v, const struct wish *w, struct buf *out) {
+static void print(const struct view *v, const void *ctx, struct buf *out) {
+    const struct wish *w = ctx;
     if (w->json) {
         status_json(v, w->inventory, out);
         return;
     }
     struct status_look look = {.screen = screen_look(), .hot_c = w->hot_c};
-    AUTO(buf_done) struct buf frame = {0};
-    if (w->inventory)
-        inventory_text(v, &look.screen, &frame);
-    else
-        status_table(v, &look, &frame);
-    if (w->watch && v->source == VIEW_DAEMON && v->count == 0 && v->driver.state != DRIVER_ABSENT)
-        buf_puts(&frame, "Nothing is being written; waiting for gpumgr.\n");
-    if (w->watch && look.screen.is_terminal)
-        print_frame(&frame, look.screen.height, out);
-    else
-        buf_add(out, frame.s, frame.len);
-}
-
-static void sleep_until(int64_t at_ns) {
-    int64_t left = at_ns - clock_boot_ns();
-    struct timespec t = {.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
-    if (left > 0) nanosleep(&t, NULL); /* a signal may cut it short: that is its purpose */
-}
-
-static void wait_for_news(struct source *s, const struct wish *w, const struct rings_bells *bells, int64_t shown_ns) {
-    int64_t every_ns = (int64_t)(w->every_s * 1e9);
-    if (every_ns > 0 || s->is_direct) {
-        sleep_until(shown_ns + (every_ns > 0 ? every_ns : NS_PER_S));
+    if (w->inventory) {
+        inventory_text(v, &look.screen, out);
         return;
     }
-    sleep_until(shown_ns + FRAME_NS);
-    if (!is_over) rings_wait(&s->rings, bells, NS_PER_S);
-}
-
-/* A driver that is being reloaded comes back: whoever watches is told, and goes on watching. */
-static void view_nothing(struct view *v, const struct error *why) {
-    view_clear(v);
-    v->source = VIEW_DRIVER;
-    v->boot_ns = clock_boot_ns();
-    v->real_ns = clock_real_ns();
-    v->driver = (struct ring_driver){.state = DRIVER_ABSENT, .since_real_ns = v->real_ns};
-    snprintf(v->driver.text, sizeof v->driver.text, "%.*s", (int)sizeof v->driver.text - 1, why->text);
-}
-
-static int watch(struct source *s, const struct wish *w) {
-    AUTO(view_done) struct view view = {0};
-    AUTO(buf_done) struct buf out = {0};
-    catch_signals();
-    if (!w->json && screen_look().is_terminal) buf_puts(&out, "\033[2J");
-    while (!is_over) {
-        struct error e;
-        int64_t now_ns = clock_boot_ns();
-        struct rings_bells bells = rings_listen(&s->rings);
-        if (source_view(s, &view, &e) < 0) view_nothing(&view, &e);
-        print_view(&view, w, &out);
-        int code = output_exit(&out);
-        if (code != EXIT_DONE) return code;
-        wait_for_news(s, w, &bells, now_ns);
-    }
-    if (!w->json && screen_look().is_terminal) buf_puts(&out, "\n"); /* the terminal has echoed ^C */
-    return output_exit(&out);
-}
-
-static int show_once(const struct command *self, struct source *s, const struct wish *w) {
-    AUTO(view_done) struct view view = {0};
-    AUTO(buf_done) struct buf out = {0};
-    struct error e;
-    int r = source_view(s, &view, &e);
-    if (r < 0) return command_fail(self, &e, EXIT_FAILED);
-    print_view(&view, w, &out);
-    return output_exit(&out);
+    status_table(v, &look, out);
+    if (w->watch && v->source == VIEW_DAEMON && v->count == 0 && v->driver.state != DRIVER_ABSENT)
+        buf_puts(out, "Nothing is being written; waiting for gpumgr.\n");
 }
 
 static int show(const struct command *self, const struct loaded *l, const struct wish *w) {
@@ -170,7 +80,10 @@ static int show(const struct command *self, const struct loaded *l, const struct
     if (r < 0) return command_fail(self, &e, EXIT_FAILED);
     if (s.is_direct && !w->no_daemon) output_note("gpumgr status: no gpumgr runs here; reading the driver itself.");
     if (w->fresh && !s.is_direct) look_now(&s);
-    return w->watch ? watch(&s, w) : show_once(self, &s, w);
+    const struct frames f = {.every_s = w->every_s, .in_place = !w->json, .print = print, .ctx = w};
+    if (w->watch) return frames_show(&s, &f);
+    r = frames_show_once(&s, &f, &e);
+    return r < 0 ? command_fail(self, &e, EXIT_FAILED) : r;
 }
 
 static int run(const struct command *self, int argc, char **argv) {

@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "base/instance.h"
+#include "client/cards_check.h"
 #include "client/command.h"
-#include "client/gpu_list.h"
 #include "client/output.h"
 #include "client/programs.h"
 #include "client/settings_load.h"
@@ -91,7 +91,7 @@ static int run(const struct command *self, int argc, char **argv) {
     if (r == 0) r = settings_load(&flags, LOAD_STRICT, &loaded, &e);
     if (r == 0) r = check_running(&loaded.values, &e);
     if (r == 0) r = check_simulation(&loaded, &e);
-    if (r == 0) r = gpu_list_check(&loaded, &e);
+    if (r == 0) r = cards_check_start(&loaded, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     r = instance_open(loaded.values.dir, &instance, &e);
     if (r < 0) return command_fail(self, &e, error_exit_code(r));

@@ -49,6 +49,9 @@ static void safe_text(char *s, size_t room) {
 }
 #define SAFE_TEXT(field) safe_text((field), sizeof(field))
 
+/* One that can be added to and subtracted from. */
+static int64_t safe_time(int64_t ns) { return ns < 0 || ns > INT64_MAX / 4 ? 0 : ns; }
+
 static void safe_device(struct view_device *d, size_t count) {
     struct inventory *i = &d->inventory;
     SAFE_TEXT(i->uuid);
@@ -62,6 +65,10 @@ static void safe_device(struct view_device *d, size_t count) {
     SAFE_TEXT(i->pci);
     SAFE_TEXT(i->architecture);
     SAFE_TEXT(d->state.text);
+    SAFE_TEXT(d->guard.why);
+    d->guard.since_real_ns = safe_time(d->guard.since_real_ns);
+    d->guard.manual_until_ns = safe_time(d->guard.manual_until_ns);
+    d->guard.confirm_by_ns = safe_time(d->guard.confirm_by_ns);
     if (i->parent >= (int32_t)count) i->parent = -1;
     if (d->processes.count > RING_PROCESSES_MAX) d->processes.count = RING_PROCESSES_MAX;
     if (d->processes.total < d->processes.count) d->processes.total = d->processes.count;

@@ -20,6 +20,9 @@ struct view_device {
     struct latest latest;
     struct ring_processes processes; /* boot_ns 0: not known */
     struct ring_xids xids;
+    bool has_guard; /* whether the guard has said anything of it */
+    struct ring_guard guard;
+    unsigned worker;   /* whose sampler has it */
     int64_t silent_ns; /* since its writer last breathed, when that is too long; else 0 */
 };
 
