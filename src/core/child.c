@@ -43,6 +43,7 @@ static void child_exec(struct child *c, pid_t parent) {
         if (!argv[i]) break;
     }
     if (c->has_heart) fcntl(c->heart_fd, F_SETFD, 0);
+    if (!argv[0]) _exit(127);
     execv(argv[0], (char *const *)(uintptr_t)argv); /* execv wants what it never writes */
     log_line(LOG_ERROR, "exec", -1, "%s: %s", argv[0], strerror(errno));
     _exit(127);

@@ -108,7 +108,7 @@ static unsigned opened_inventory(const struct watch *w, struct inventory *at, un
 }
 
 /* Fills the inventory of all devices and tells each watch its place. */
-static unsigned devices_number(int *place, enum watch_stage *stage) {
+static unsigned devices_number(int *place, const enum watch_stage *stage) {
     unsigned count = 0;
     for (unsigned i = 0; i < self.watch_count; i++) {
         struct watch *w = &self.watch[i];
@@ -160,8 +160,8 @@ static void show_absent(struct watch *w, enum watch_stage stage, int place) {
 }
 
 static int lay_out(struct error *e) {
-    int place[GPU_MAX];
-    enum watch_stage stage[GPU_MAX];
+    int place[GPU_MAX] = {0};
+    enum watch_stage stage[GPU_MAX] = {WATCH_OPENING};
     pthread_mutex_lock(&self.common.lock);
     for (unsigned i = 0; i < self.watch_count; i++) stage[i] = self.watch[i].stage;
     pthread_mutex_unlock(&self.common.lock);

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from instance import Instance, followed, kill
-from simulator import Simulator, wait_for
+from simulator import BUILD, Simulator, wait_for
 from unkillable import Unkillable
 
 
@@ -177,6 +177,22 @@ def test_mig_instances(tmp_path):
         for part in gpu["instances"]:
             assert part["uuid"].startswith("MIG-")
             assert 0 < part["metrics"]["gpu_memory_total_bytes"] < gpu["metrics"]["gpu_memory_total_bytes"]
+
+
+def test_mig_instances_that_come_and_go(tmp_path):
+    """The simulator's layout is fixed when it starts: a library before it hides it for a while."""
+    off = tmp_path / "off"
+    with Simulator(tmp_path / "sim", "--model", "a100", "--mig") as sim:
+        env = {"RECUT_FILE": off}
+        with Instance(sim, "--wait-ms", "100", "--gpu-library", BUILD / "tests/libnvml-recut.so", env=env) as i:
+            count = len(i.ready(1)["gpus"][0]["instances"])
+            assert count >= 2
+            off.touch()
+            wait_for(lambda: "instances" not in i.gpu(0) or not i.gpu(0)["instances"], "they are gone", 20)
+            i.wait_state(0, "ok")
+            off.unlink()
+            wait_for(lambda: len(i.gpu(0).get("instances", [])) == count, "they are back", 20)
+            assert all("other MIG instances" in line["text"] for line in i.said("stop"))
 
 
 def test_workers_divide_the_gpus(sim):
