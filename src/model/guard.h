@@ -18,7 +18,7 @@ enum guard_control { GUARD_BY_NONE, GUARD_BY_POWER, GUARD_BY_CLOCKS, GUARD_BY_AP
 
 enum guard_sensor { GUARD_CORE, GUARD_MEMORY, GUARD_MARGIN, GUARD_SENSORS };
 
-struct guard_policy {
+struct guard_policy { /* may change between steps */
     enum guard_control control;
     bool uses[GUARD_SENSORS];     /* sensors that this card has */
     double target[GUARD_SENSORS]; /* degrees not to be exceeded; for the margin: not to be fallen below */
@@ -36,27 +36,50 @@ struct guard_action {
     enum guard_reason reason;
 };
 
-#define GUARD_PAST 16
+enum guard_pace { GUARD_QUICK, GUARD_SLOW, GUARD_PACES }; /* within seconds, and within half a minute */
 
-struct guard_filter {
-    double rest, slope; /* smoothed: the slow part in degrees, its change in degrees a second */
-    double noise;       /* how far readings swing above what was expected */
-    double read;        /* the last reading */
-    int64_t at_ns;      /* when; 0: none yet */
+struct guard_gain {      /* degrees that the whole range makes, by least squares over what was seen to move */
+    double base;         /* the temperature, smoothed over that time: what moves is measured against it */
+    double moved, moves; /* sums of use times degrees, and of use squared */
+};
+
+struct guard_filter { /* one sensor; hotter is more, a margin is turned round */
+    double read;      /* the last reading */
+    double smooth;    /* over half a second */
+    double rest;      /* the slow part in degrees */
+    double drift;     /* what changes it besides use, in degrees a second */
+    struct guard_gain gain[GUARD_PACES];
+    double spread; /* variance of readings around their mean, at full load */
+    int64_t at_ns; /* when it was last read; 0: never */
+};
+
+struct guard_load {              /* how much of the range is used, as the die feels it */
+    double smooth, fast, mid;    /* over half a second; and as the two quick parts of the die follow it */
+    double slow;                 /* and as a cooler follows it */
+    double base[GUARD_PACES];    /* of the quick parts and of the slow one, over the time of each pace */
+    bool is_idle;                /* well under the limit */
+    int64_t begun_ns, before_ns; /* when work last began, and the time before that */
+};
+
+struct guard_window { /* shares wanted in the present interval between calm changes */
+    double sum;
+    double near, least; /* smoothed, and the least of that, since `intervals` intervals */
+    unsigned count, intervals;
+    int64_t begun_ns;
 };
 
 struct guard_state {
     struct guard_filter filter[GUARD_SENSORS];
-    double u;                                /* share in force */
-    double jump_c;                           /* learnt: degrees by which the worst sensor jumps with the whole range */
-    double use[GUARD_PAST], hot[GUARD_PAST]; /* the last rounds, to learn it from */
-    int64_t past_ns[GUARD_PAST];
-    unsigned past;
-    double want_sum, want_least; /* shares wanted since the last change */
-    unsigned want_count;
-    int64_t begun_ns, change_ns;
+    struct guard_load load;
+    struct guard_window window;
+    double u;               /* share in force */
+    double floor, baseline; /* what it is a share of */
+    int64_t begun_ns, change_ns, now_ns;
     bool is_begun;
 };
+
+/* Takes over a card whose limit is `limit` now. Without it the first step takes it over at its baseline. */
+void guard_begin(struct guard_state *g, const struct guard_policy *p, double limit, int64_t now_ns);
 
 /* s: the readings of this round (absent ones are absent). */
 struct guard_action guard_step(struct guard_state *g, const struct guard_policy *p, const struct sample *s,
