@@ -314,12 +314,22 @@ static bool fence_pass(struct watch *w) {
     return fence_is_free(f, w->index, FENCE_SLOW) && fence_take(f, w->index, FENCE_FAST);
 }
 
+/* A predecessor that was killed a moment ago is still dying: that is not stuck. */
+static bool fence_pass_soon(struct watch *w) {
+    for (int i = 0; i < 30; i++) {
+        if (fence_pass(w)) return true;
+        clock_sleep_until(clock_boot_ns() + 10 * NS_PER_MS);
+    }
+    return false;
+}
+
 static bool open_until_done(struct watch *w) {
     struct watch_common *c = w->common;
     struct error e;
     int64_t began_ns = clock_boot_ns();
     bool was_late = false;
-    for (; !fence_pass(w); was_late = true) {
+    for (bool is_free = fence_pass_soon(w); !is_free; is_free = fence_pass(w)) {
+        was_late = true;
         stage_set(w, WATCH_FENCED, "an earlier process of ours is stuck with it");
         clock_sleep_until(clock_boot_ns() + RETRY_NS / 2);
         if (c->end) return false;

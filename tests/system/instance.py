@@ -21,8 +21,9 @@ def clean_env(**more):
 
 
 class Instance:
-    def __init__(self, sim=None, *flags, role="node", env=None):
-        self.dir = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+    def __init__(self, sim=None, *flags, role="node", env=None, path=None):
+        """path: the directory of another instance that has ended; else one of its own."""
+        self.dir = path or Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
         self.log_path = self.dir / "log"
         self.env = clean_env(**(env or {}), **({"GPUSIM_DIR": sim.dir} if sim else {}))
         command = [GPUMGR, role, "--dir", self.dir, *(["--gpu-library", LIBRARY] if sim else []), *flags]
