@@ -13,6 +13,7 @@
 enum gpu_control { CONTROL_POWER = 1, CONTROL_LOCKED_CLOCKS = 2, CONTROL_APP_CLOCKS = 4 };
 
 struct inventory {
+    /* the key; PCI-<address> where the driver refuses to tell the UUID */
     char uuid[96], name[96], serial[32], vbios[32], board_part[80], inforom[32], driver[80], library[80];
     char pci[32]; /* 00000000:3b:00.0 */
     char architecture[16];

@@ -209,6 +209,19 @@ def test_calls_that_fail_now_and_then(tmp_path):
     assert inventory["serial"] == "1321321032132" and inventory["vbios"] == "95.02.4A.00.02"
 
 
+def test_a_lost_gpu_does_not_silence_the_others(tmp_path):
+    lost, xid = tmp_path / "lost", tmp_path / "xid"
+    with daemon("events", env={"FOREIGN_LOST": lost, "FOREIGN_XID": xid}) as i:
+        i.ready(2)
+        for told in (1, 2):
+            xid.touch()
+            wait_for(lambda: [(x["code"], x["count"]) for x in i.gpu(1)["xids"]] == [(94, told)], "the XID of the other", 15)
+            lost.touch()
+            i.wait_state(0, "lost")
+        lost.unlink()
+        i.wait_state(0, "ok")
+
+
 # ---- counters and instances ----
 
 
