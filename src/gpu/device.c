@@ -78,25 +78,30 @@ static int remember(struct gpu *g, unsigned call, int r) {
     return -ENOTSUP;
 }
 
-/* Makes the call and notes what it cost; smoothed, so that one slow answer does not change the plan. */
-static int read_measured(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p, bool is_fresh) {
+/* Makes the call and notes what it cost. Noise only ever adds (a cold cache, another process on the core), so less is
+ * believed at once and more only slowly. */
+static int read_measured(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p) {
     struct gpu_note *n = &g->note[call];
     int64_t wall_ns = clock_boot_ns(), cpu_ns = clock_thread_cpu_ns();
     int r = g->driver->backend->read(g, call, s, p);
     wall_ns = clock_boot_ns() - wall_ns;
     cpu_ns = clock_thread_cpu_ns() - cpu_ns;
-    SET(n->wall_ns, is_fresh ? wall_ns : (GET(n->wall_ns) * 7 + wall_ns) / 8);
-    SET(n->cpu_ns, is_fresh ? cpu_ns : (GET(n->cpu_ns) * 7 + cpu_ns) / 8);
+    int64_t wall_was = GET(n->wall_ns), cpu_was = GET(n->cpu_ns);
+    SET(n->wall_ns, !wall_was || wall_ns < wall_was ? wall_ns : (wall_was * 7 + wall_ns) / 8);
+    SET(n->cpu_ns, !cpu_was || cpu_ns < cpu_was ? cpu_ns : (cpu_was * 7 + cpu_ns) / 8);
     return r;
 }
 
 /* The first call pays for cold caches and for what is set up once (a hundred times the usual price, seen on an H200):
- * one that is not dear is made twice, and the second one tells the cost. */
+ * one that is not dear is made three times, and the cheapest one tells the cost. */
 static int read_first(struct gpu *g, unsigned call, struct sample *s, struct ring_processes *p) {
-    int r = read_measured(g, call, s, p, true);
-    if (r < 0 || GET(g->note[call].wall_ns) >= FIRST_AGAIN_NS) return r;
-    int again = read_measured(g, call, s, p, true);
-    return again >= 0 ? again : r;
+    int r = read_measured(g, call, s, p);
+    for (int again = 0; again < 2 && r >= 0 && GET(g->note[call].wall_ns) < FIRST_AGAIN_NS; again++) {
+        int next = read_measured(g, call, s, p);
+        if (next < 0) break;
+        r = next;
+    }
+    return r;
 }
 
 /* Drops what cannot be true and marks what was asked for. What this GPU has never told by this call was not: another
@@ -127,7 +132,7 @@ int gpu_read(struct gpu *g, unsigned call, struct sample *s, struct ring_process
     uint32_t made = GET(n->made);
     SET(n->made, made + 1);
     int r = support != SUPPORT_YES      ? read_first(g, call, s, p)
-            : made % MEASURE_EVERY == 0 ? read_measured(g, call, s, p, false)
+            : made % MEASURE_EVERY == 0 ? read_measured(g, call, s, p)
                                         : backend->read(g, call, s, p);
     r = remember(g, call, r);
     if (r == -ENOTSUP) return r; /* another call may yield the same metrics: nothing is known to be absent */

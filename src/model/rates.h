@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define RATE_CHEAP_CPU_NS 60000    /* a call that costs less runs with the fast ones */
-#define RATE_CHEAP_SHARE 2000      /* or one that takes less than this part of the period, if it is wanted every time */
+#define RATE_CHEAP_SHARE 5000      /* or one that takes less than this part of the period, if it is wanted every time */
 #define RATE_CHEAP_WALL_NS 1000000 /* if it does not block either */
 #define RATE_PERIOD_MAX_NS 300000000000ll
 
