@@ -1,0 +1,254 @@
+#include "bench/guard_rig.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DT 0.02
+#define STEPS_A_SECOND 50
+#define NEAR_C 20.0        /* as the sampler: 10 Hz when nearer to the target, 1 Hz otherwise */
+#define SETTLED_C 0.75     /* above the target at most, in the mean of a second */
+#define SETTLED_SHARE 0.05 /* of the baseline: how far the limit may be from its final mean */
+#define MEMORY_C 92.0      /* the H200's own 95 less 3 */
+#define AIR_PER_W 0.003    /* a neighbour's watts in the air that a card breathes, within AIR_S */
+#define AIR_S 5.0
+#define RIG_UNLIMITED 1e9
+
+struct rig_card {
+    struct shm_card card;
+    struct plant plant;
+    struct toy toy;
+    struct guard_state guard;
+    double limit, air_c, last_change_s;
+    int changes;
+};
+
+struct rig {
+    const struct rig_scenario *sc;
+    struct guard_policy policy;
+    struct rig_card of[RIG_CARDS];
+    enum rig_who who;
+    double constant, reference_mhz;
+};
+
+static enum guard_control control_of(const struct shm_card *c) {
+    if (c->abilities & CAN(POWER_SET)) return GUARD_BY_POWER;
+    if (c->abilities & CAN(LOCKED_CLOCKS)) return GUARD_BY_CLOCKS;
+    if (c->abilities & CAN(APP_CLOCKS)) return GUARD_BY_APP_CLOCKS;
+    return GUARD_BY_NONE;
+}
+
+static void toy_policy(struct rig *r) {
+    const struct toy_traits *is = &r->of[0].toy.is;
+    struct guard_policy *p = &r->policy;
+    p->control = is->has_clocks ? GUARD_BY_CLOCKS : GUARD_BY_POWER;
+    p->floor = is->has_clocks ? TOY_MHZ_LEAST : is->floor_w;
+    p->baseline = is->has_clocks ? TOY_MHZ_MOST : is->full_w;
+}
+
+static void plant_policy(struct rig *r, const struct model *m) {
+    const struct rig_scenario *sc = r->sc;
+    struct guard_policy *p = &r->policy;
+    p->control = sc->control != GUARD_BY_NONE ? sc->control : control_of(&r->of[0].card);
+    p->uses[GUARD_MEMORY] = r->of[0].card.abilities & CAN(MEM_TEMP) && m->mem_max_c > 90;
+    p->target[GUARD_MEMORY] = MEMORY_C;
+    p->floor = p->control == GUARD_BY_POWER ? m->limit_min_w : m->clocks[0].min_mhz;
+    p->baseline = p->control == GUARD_BY_POWER ? m->limit_default_w : m->clocks[0].max_mhz;
+    r->reference_mhz = plant_reference_mhz(&r->of[0].plant, sc->work);
+}
+
+static void rig_init(struct rig *r, const struct rig_scenario *sc, enum rig_who who, double constant) {
+    memset(r, 0, sizeof *r);
+    r->sc = sc;
+    r->who = who;
+    r->constant = constant;
+    const struct model *m = sc->model ? model_by_key(sc->model) : NULL;
+    for (int i = 0; i < sc->cards; i++) {
+        if (m) model_card(m, 7, (uint32_t)i, false, &r->of[i].card);
+        if (m) plant_init(&r->of[i].plant, m, &r->of[i].card, (uint64_t)i + 1, 27);
+        if (!m) toy_draw(&r->of[i].toy, sc->seed + (uint64_t)i);
+    }
+    r->policy = (struct guard_policy){.grace_ns = (int64_t)(RIG_GRACE_S * 1e9)};
+    r->policy.target[GUARD_CORE] = sc->target_c;
+    r->policy.uses[GUARD_CORE] = true;
+    if (m) plant_policy(r, m);
+    if (!m) toy_policy(r);
+    for (int i = 0; i < sc->cards; i++) r->of[i].limit = r->policy.baseline;
+}
+
+/* As a driver does: clocks become the next lower one of the list. */
+static void limit_set(struct rig *r, struct rig_card *c, double limit) {
+    const struct guard_policy *p = &r->policy;
+    struct plant_settings *s = &c->plant.set;
+    c->limit = limit;
+    if (!r->sc->model) {
+        bool is_whole = p->control == GUARD_BY_POWER;
+        c->limit = is_whole ? limit : p->floor + floor((limit - p->floor) / TOY_MHZ_STEP) * TOY_MHZ_STEP;
+        c->toy.limit = c->limit;
+        return;
+    }
+    if (p->control == GUARD_BY_POWER) {
+        s->limit_w = limit;
+        return;
+    }
+    uint32_t mhz = card_clock_at_most(&c->card, c->card.mem_max_mhz, limit + 0.5);
+    c->limit = limit >= p->baseline ? p->baseline : mhz;
+    if (p->control == GUARD_BY_CLOCKS) s->lock_gr_min_mhz = (uint32_t)p->floor;
+    if (p->control == GUARD_BY_CLOCKS) s->lock_gr_max_mhz = mhz;
+    if (p->control == GUARD_BY_APP_CLOCKS) s->app_gr_mhz = limit >= p->baseline ? 0 : mhz;
+}
+
+static double shown_c(const struct rig *r, const struct rig_card *c) {
+    return r->sc->model ? c->plant.sensor[0] : toy_shown_c(&c->toy);
+}
+
+/* How far the sensors that the guard minds lie above their targets, truly or as shown. */
+static double over_c(const struct rig *r, const struct rig_card *c, bool is_shown) {
+    double core = is_shown ? shown_c(r, c) : r->sc->model ? plant_core_c(&c->plant) : toy_core_c(&c->toy);
+    double over = core - r->sc->target_c;
+    if (!r->policy.uses[GUARD_MEMORY]) return over;
+    double memory = is_shown ? c->plant.sensor[1] : plant_mem_c(&c->plant);
+    return fmax(over, memory - r->policy.target[GUARD_MEMORY]);
+}
+
+static void readings(const struct rig *r, const struct rig_card *c, const struct rig_world *w, struct sample *s) {
+    const struct plant *p = &c->plant;
+    memset(s, 0, sizeof *s);
+    if (!w->is_blind) sample_put(s, METRIC_TEMP_CORE, shown_c(r, c));
+    if (!r->sc->model) {
+        sample_put(s, c->toy.is.is_averaged ? METRIC_POWER : METRIC_POWER_INSTANT, toy_shown_w(&c->toy));
+        sample_put(s, METRIC_UTIL_GPU, w->demand);
+        sample_put(s, METRIC_CLOCK_GRAPHICS, toy_clock_mhz(&c->toy) * 1e6);
+        return;
+    }
+    if (!w->is_blind && r->policy.uses[GUARD_MEMORY]) sample_put(s, METRIC_TEMP_MEMORY, p->sensor[1]);
+    sample_put(s, METRIC_POWER, plant_average(p, 1).energy_j);
+    if (!r->sc->is_averaged) sample_put(s, METRIC_POWER_INSTANT, plant_power_w(p));
+    sample_put(s, METRIC_UTIL_GPU, fmin(1, plant_average(p, 0.5).busy_s));
+    sample_put(s, METRIC_CLOCK_GRAPHICS, p->gr_mhz * 1e6);
+}
+
+/* How the cards share a budget. Equal parts, until something wiser is there to be tried. */
+static double budget_cap(const struct rig *r, const struct rig_world *w) {
+    return w->budget_w > 0 && r->who != RIG_NOBODY ? fmax(w->budget_w / r->sc->cards, r->policy.floor) : INFINITY;
+}
+
+static double limit_wanted(struct rig *r, struct rig_card *c, const struct rig_world *w, double t, bool is_second) {
+    struct sample s;
+    switch (r->who) {
+    case RIG_GUARD:
+        if (guard_headroom_c(&c->guard, &r->policy) > NEAR_C && !is_second) return c->limit;
+        readings(r, c, w, &s);
+        return guard_step(&c->guard, &r->policy, &s, (int64_t)((t + 1) * 1e9)).limit;
+    case RIG_RULE: return !w->is_blind && over_c(r, c, true) > 0 ? r->policy.floor : r->policy.baseline;
+    case RIG_CONSTANT: return fmin(r->constant, r->policy.baseline);
+    case RIG_NOBODY: break;
+    }
+    return r->policy.baseline;
+}
+
+static void control(struct rig *r, const struct rig_world *w, double t, bool is_second, double count_from_s) {
+    for (int i = 0; i < r->sc->cards; i++) {
+        struct rig_card *c = &r->of[i];
+        double before = c->limit, want = fmin(limit_wanted(r, c, w, t, is_second), budget_cap(r, w));
+        if (want != before) limit_set(r, c, want);
+        if (c->limit != before && t >= count_from_s) c->changes++;
+    }
+}
+
+static double power_w(const struct rig *r, const struct rig_card *c) {
+    return r->sc->model ? plant_power_w(&c->plant) : c->toy.power_w;
+}
+
+/* One step of a card; what it worked, in seconds of full speed. */
+static double card_step(struct rig *r, struct rig_card *c, const struct rig_world *w, double all_w) {
+    if (!r->sc->model) {
+        toy_step(&c->toy, w->demand, w->cooling, w->air_c, DT);
+        return w->demand * toy_speed(&c->toy) * DT;
+    }
+    struct load l = {.contexts = 1};
+    if (w->demand > 0) load_add(&l, r->sc->work, w->demand);
+    c->air_c += ((all_w - power_w(r, c)) * AIR_PER_W - c->air_c) * -expm1(-DT / AIR_S);
+    c->plant.world.air_c = w->air_c + c->air_c;
+    c->plant.world.cooling = w->cooling;
+    c->plant.world.fans_dead = w->fans_dead ? ~0u : 0;
+    plant_step(&c->plant, &l, DT);
+    return w->demand * plant_speed(&c->plant, r->sc->work, r->reference_mhz) * DT;
+}
+
+static void step(struct rig *r, const struct rig_world *w, int second, struct rig_outcome *o) {
+    double all_w = 0;
+    for (int i = 0; i < r->sc->cards; i++) all_w += power_w(r, &r->of[i]);
+    for (int i = 0; i < r->sc->cards; i++) {
+        struct rig_card *c = &r->of[i];
+        o->work += card_step(r, c, w, all_w);
+        double over = over_c(r, c, false);
+        o->over_c = fmax(o->over_c, over);
+        o->temp[i][second] += (float)((over + r->sc->target_c) / STEPS_A_SECOND);
+        o->limit[i][second] += (float)(c->limit / STEPS_A_SECOND);
+    }
+}
+
+/* The last second of [from, to) in which a card was not settled yet, counted from `from`. */
+static double settled_s(const struct rig *r, const struct rig_outcome *o, int i, int from, int to) {
+    double final = 0;
+    for (int k = to - 60; k < to; k++) final += o->limit[i][k] / 60;
+    for (int k = to - 1; k >= from; k--) {
+        bool is_far = fabs(o->limit[i][k] - final) > SETTLED_SHARE * r->policy.baseline;
+        bool is_hot = o->temp[i][k] > r->sc->target_c + SETTLED_C;
+        if (is_hot || (is_far && r->sc->period_s <= 0 && !r->sc->is_blind)) return k + 1 - from;
+    }
+    return 0;
+}
+
+static void judge(const struct rig *r, struct rig_outcome *o) {
+    int load = (int)RIG_LOAD_S, trouble = (int)r->sc->trouble_s, end = RIG_SECONDS;
+    double minutes = (RIG_SECONDS - r->sc->trouble_s - RIG_SETTLE_S) / 60;
+    o->floor = r->policy.floor;
+    o->baseline = r->policy.baseline;
+    for (int k = end - 60; k < end; k++) o->final += o->limit[0][k] / 60;
+    for (int i = 0; i < r->sc->cards; i++) {
+        /* A disturbance that takes its time (warming air) is its own; before it, the load's step has had two minutes. */
+        double s = settled_s(r, o, i, trouble, end);
+        if (trouble > load) s = fmax(s, settled_s(r, o, i, load, trouble < 200 ? trouble : 200));
+        o->settled_s = fmax(o->settled_s, s);
+        o->changes_a_min = fmax(o->changes_a_min, r->of[i].changes / minutes);
+    }
+}
+
+void rig_run(const struct rig_scenario *sc, enum rig_who who, double constant, struct rig_outcome *o) {
+    static struct rig r;
+    rig_init(&r, sc, who, constant);
+    *o = (struct rig_outcome){.over_c = -INFINITY, .floor_s = NAN, .budget_s = NAN};
+    double blind_at = NAN, budget_at = NAN, budget_w = NAN;
+    for (int n = 0; n < RIG_SECONDS * STEPS_A_SECOND; n++) {
+        double t = n * DT, limits_w = 0;
+        struct rig_world w = {.cooling = 1, .air_c = 27, .demand = t < RIG_LOAD_S ? 0 : 1};
+        sc->at(sc, t, &w);
+        if (w.is_blind && isnan(blind_at)) blind_at = t;
+        if (w.budget_w != budget_w) budget_at = t;
+        budget_w = w.budget_w;
+        if (n % (STEPS_A_SECOND / 10) == 0) control(&r, &w, t, n % STEPS_A_SECOND == 0, sc->trouble_s + RIG_SETTLE_S);
+        for (int i = 0; i < sc->cards; i++) limits_w += r.of[i].limit;
+        if (!isnan(blind_at) && isnan(o->floor_s) && r.of[0].limit <= r.policy.floor) o->floor_s = t - blind_at;
+        if (limits_w > budget_w) o->budget_s = NAN;
+        if (limits_w <= budget_w && isnan(o->budget_s)) o->budget_s = t - budget_at;
+        step(&r, &w, n / STEPS_A_SECOND, o);
+    }
+    judge(&r, o);
+}
+
+double rig_best_constant(const struct rig_scenario *sc, struct rig_outcome *o) {
+    rig_run(sc, RIG_CONSTANT, RIG_UNLIMITED, o);
+    double low = o->floor, high = o->baseline;
+    if (o->over_c <= 0) return high;
+    for (int k = 0; k < 10; k++) {
+        double middle = (low + high) / 2;
+        rig_run(sc, RIG_CONSTANT, middle, o);
+        if (o->over_c <= 0)
+            low = middle;
+        else
+            high = middle;
+    }
+    rig_run(sc, RIG_CONSTANT, low, o);
+    return low;
+}
