@@ -33,7 +33,7 @@ struct direct_shared {
         bool is_known;      /* the inventory is filled */
         char lever[24];     /* what a guard would move, or "none" */
         char lever_why[96]; /* and why */
-    } gpu[DEVICE_MAX]; /* GPUs by index, then from GPU_MAX on their MIG instances */
+    } gpu[DEVICE_MAX];      /* GPUs by index, then from GPU_MAX on their MIG instances */
 };
 
 enum direct_what { DIRECT_INVENTORY = 'i', DIRECT_READ = 'r' };

@@ -55,19 +55,18 @@ static const struct view_device *same_gpu(const struct view *v, const struct vie
     return NULL;
 }
 
-/* The thread that reads a GPU takes an order at its next round. */
-static bool wait_until_taken(struct source *s, const struct asking *a, const struct view_device *d) {
+/* The thread that reads a GPU takes an order at its next round. One that was asked later has the less time. */
+static bool wait_until_taken(struct source *s, const struct asking *a, const struct view_device *d, int64_t until_ns) {
     AUTO(view_done) struct view now = {0};
-    int64_t until_ns = clock_boot_ns() + TAKEN_NS;
     struct error e;
-    do {
+    for (;;) {
         struct rings_bells bells = rings_listen(&s->rings);
         if (source_view(s, &now, &e) < 0) return false;
         const struct view_device *there = same_gpu(&now, d);
         if (there && there->has_guard && is_taken(a, &d->guard, &there->guard)) return true;
+        if (clock_boot_ns() >= until_ns) return false;
         rings_wait(&s->rings, &bells, 100 * NS_PER_MS);
-    } while (clock_boot_ns() < until_ns);
-    return false;
+    }
 }
 
 static void time_after(int64_t ms, char *ret, size_t room) {
@@ -89,14 +88,21 @@ static void say_set(const struct guard_wish *w, const struct view_device *d, str
     }
 }
 
+static void say_restored(const struct view_device *d, struct buf *b) {
+    if (d->has_guard && d->guard.lever != GUARD_BY_NONE)
+        buf_printf(b, "GPU %d: back to its baseline of %g %s, nothing is set by hand", (int)d->inventory.index,
+                   d->guard.baseline, guard_unit(&d->guard));
+    else
+        buf_printf(b, "GPU %d: nothing is set by hand", (int)d->inventory.index);
+}
+
 static void say(const struct asking *a, const struct view_device *d, bool taken, struct buf *b) {
-    int index = d->inventory.index;
     if (a->verb == CONTROL_GUARD_SET) say_set(a->wish, d, b);
-    if (a->verb == CONTROL_GUARD_CONFIRM) buf_printf(b, "GPU %d: confirmed, it stays for its time", index);
-    if (a->verb == CONTROL_GUARD_RESTORE)
-        buf_printf(b, "GPU %d: back to its baseline of %g %s, nothing is set by hand", index, d->guard.baseline,
-                   guard_unit(&d->guard));
-    if (d->guard.mode == RING_GUARD_OBSERVES) buf_printf(b, " (it observes only, nothing is set: %s)", d->guard.why);
+    if (a->verb == CONTROL_GUARD_CONFIRM)
+        buf_printf(b, "GPU %d: confirmed, it stays for its time", (int)d->inventory.index);
+    if (a->verb == CONTROL_GUARD_RESTORE) say_restored(d, b);
+    if (d->has_guard && d->guard.mode == RING_GUARD_OBSERVES)
+        buf_printf(b, " (it observes only, nothing is set: %s)", d->guard.why);
     buf_puts(b, taken ? ".\n" : "; asked, but the guard has not taken it yet.\n");
 }
 
@@ -104,16 +110,21 @@ static void say(const struct asking *a, const struct view_device *d, bool taken,
 
 static int ask_all(struct source *s, const struct asking *a) {
     AUTO(buf_done) struct buf out = {0};
+    uint64_t asked = 0; /* bits by place in picked */
     int code = EXIT_DONE;
     for (size_t i = 0; i < a->picked.count; i++) {
-        const struct view_device *d = &a->view->of[a->picked.of[i]];
         struct error e;
-        if (ask(s, a, d, &e) < 0) {
-            code = command_fail(a->self, &e, EXIT_FAILED);
-            if (e.code == -EPERM) return code;
+        if (ask(s, a, &a->view->of[a->picked.of[i]], &e) == 0) {
+            asked |= BIT(i);
             continue;
         }
-        say(a, d, wait_until_taken(s, a, d), &out);
+        code = command_fail(a->self, &e, EXIT_FAILED);
+        if (e.code == -EPERM) return code; /* the others would say the same */
+    }
+    int64_t until_ns = clock_boot_ns() + TAKEN_NS;
+    for (size_t i = 0; i < a->picked.count; i++) {
+        const struct view_device *d = &a->view->of[a->picked.of[i]];
+        if (asked & BIT(i)) say(a, d, wait_until_taken(s, a, d, until_ns), &out);
     }
     int shown = output_exit(&out);
     return code != EXIT_DONE ? code : shown;
@@ -142,18 +153,19 @@ static void keep_set_by_hand(struct asking *a) {
     if (n) a->picked.count = n;
 }
 
-static int run(struct asking *a, struct source *s, const char *gpu) {
+static int run(const struct asking *what, struct source *s, const char *gpu) {
     AUTO(view_done) struct view view = {0};
+    struct asking a = *what;
     struct error e;
-    a->view = &view;
+    a.view = &view;
     int r = source_view(s, &view, &e);
-    if (r == 0) r = gpu_pick(&view, gpu, &a->picked, &e);
-    if (r == 0 && a->verb == CONTROL_GUARD_CONFIRM) keep_set_by_hand(a);
-    if (r == 0) r = check(a, &e);
-    return r < 0 ? command_fail(a->self, &e, exit_of(r)) : ask_all(s, a);
+    if (r == 0) r = gpu_pick(&view, gpu, &a.picked, &e);
+    if (r == 0 && a.verb == CONTROL_GUARD_CONFIRM) keep_set_by_hand(&a);
+    if (r == 0) r = check(&a, &e);
+    return r < 0 ? command_fail(a.self, &e, exit_of(r)) : ask_all(s, &a);
 }
 
-static int open_and_run(struct asking *a, const struct loaded *l, const char *gpu) {
+static int open_and_run(const struct asking *a, const struct loaded *l, const char *gpu) {
     AUTO(source_close) struct source s;
     struct error e;
     int r = source_open(&s, &l->values, SOURCE_DAEMON, &e);
@@ -161,16 +173,16 @@ static int open_and_run(struct asking *a, const struct loaded *l, const char *gp
 }
 
 int guard_set(const struct command *self, const struct loaded *l, const char *gpu, const struct guard_wish *w) {
-    struct asking a = {.self = self, .verb = CONTROL_GUARD_SET, .wish = w};
+    const struct asking a = {.self = self, .verb = CONTROL_GUARD_SET, .wish = w};
     return open_and_run(&a, l, gpu);
 }
 
 int guard_confirm(const struct command *self, const struct loaded *l, const char *gpu) {
-    struct asking a = {.self = self, .verb = CONTROL_GUARD_CONFIRM};
+    const struct asking a = {.self = self, .verb = CONTROL_GUARD_CONFIRM};
     return open_and_run(&a, l, gpu);
 }
 
 int guard_ask_restore(const struct command *self, const struct loaded *l, const char *gpu) {
-    struct asking a = {.self = self, .verb = CONTROL_GUARD_RESTORE};
+    const struct asking a = {.self = self, .verb = CONTROL_GUARD_RESTORE};
     return open_and_run(&a, l, gpu);
 }

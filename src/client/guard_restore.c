@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/instance.h"
 #include "client/gpu_pick.h"
@@ -75,20 +76,27 @@ static int check_lever(const struct gpu_lever *l, const struct baseline *b, stru
     return 0;
 }
 
+/* A limit may take a moment to read as it was set. A lock of clocks cannot be read at all. */
+static int read_back(struct gpu *g, const struct gpu_lever *l, double want, struct error *e) {
+    double now = want;
+    for (int64_t until_ns = clock_boot_ns() + NS_PER_S; clock_boot_ns() < until_ns;) {
+        if (gpu_lever_get(g, l, &now) < 0 || fabs(now - want) <= 0.5) return 0;
+        clock_sleep_until(clock_boot_ns() + 20 * NS_PER_MS);
+    }
+    return fail(e, -EIO, "set to %g %s, but it reads %g", want, gpu_lever_unit(l->kind), now);
+}
+
 static int put_back(struct gpu *g, struct gpu_lever *l, const struct baseline *b, struct error *e) {
-    double now;
     if (l->kind == LEVER_APP_CLOCKS && b->memory_mhz > 0) l->memory_mhz = b->memory_mhz;
     int r = l->kind == LEVER_CLOCKS ? gpu_lever_reset(g, l) : gpu_lever_set(g, l, b->value);
     if (r == -EACCES) return fail(e, r, "the driver does not let this user (uid %u) set it", (unsigned)geteuid());
     if (r < 0) return fail_errno(e, -r, "the driver refuses");
-    if (l->kind != LEVER_CLOCKS && gpu_lever_get(g, l, &now) == 0 && fabs(now - gpu_lever_fit(l, b->value)) > 0.5)
-        return fail(e, -EIO, "set to %g %s, but it reads %g", b->value, gpu_lever_unit(l->kind), now);
-    return 0;
+    return read_back(g, l, gpu_lever_fit(l, b->value), e);
 }
 
 static int restore_card(const struct restoring *c, int32_t index, const struct baseline *b, struct error *e) {
-    struct gpu_driver *driver;
-    struct gpu *g;
+    struct gpu_driver *driver = NULL;
+    struct gpu *g = NULL;
     struct gpu_lever lever;
     int r = lock_card(c->settings->lock_dir, b->uuid, e);
     if (r == 0) r = gpu_driver_open(c->source->library, &driver, e);

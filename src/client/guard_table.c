@@ -37,7 +37,8 @@ static void cell_mode(const struct seen *s, struct table_cell *c) {
 }
 
 static void cell_lever(const struct seen *s, struct table_cell *c) {
-    if (s->d->has_guard) put(c, guard_lever_words(&s->d->guard));
+    if (!s->d->has_guard) return;
+    put(c, s->d->guard.lever == GUARD_BY_APP_CLOCKS ? "app clocks" : guard_lever_words(&s->d->guard));
 }
 
 static const char *degrees(const struct seen *s) { return s->screen->has_utf8 ? "°C" : "C"; }
@@ -104,7 +105,7 @@ static void cell_age(const struct seen *s, struct table_cell *c) {
         number_age(s->v->real_ns - s->d->guard.since_real_ns, c->text, sizeof c->text);
 }
 
-static void cell_throttled(const struct seen *s, struct table_cell *c) {
+static void cell_held(const struct seen *s, struct table_cell *c) {
     const struct ring_guard *g = &s->d->guard;
     if (!s->d->has_guard || g->mode != RING_GUARD_ACTS || !isfinite(g->throttled_s)) return;
     if (g->throttled_s < 1)
@@ -114,23 +115,23 @@ static void cell_throttled(const struct seen *s, struct table_cell *c) {
 }
 
 static const struct table_column columns[] = {
-    {"GPU",       true,  0, 0},
-    {"MODEL",     false, 0, 6},
-    {"GUARD",     false, 0, 0},
-    {"LEVER",     false, 0, 8},
-    {"WORST",     true,  0, 0},
-    {"CORE",      true,  9, 0},
-    {"MEMORY",    true,  8, 0},
-    {"MARGIN",    true,  7, 0},
-    {"LIMIT",     true,  0, 0},
-    {"REASON",    false, 0, 0},
-    {"SINCE",     false, 2, 0},
-    {"FOR",       true,  6, 0},
-    {"THROTTLED", true,  1, 0},
+    {"GPU",    true,  0, 0},
+    {"MODEL",  false, 0, 6},
+    {"GUARD",  false, 0, 0},
+    {"LEVER",  false, 0, 0},
+    {"WORST",  true,  0, 0},
+    {"CORE",   true,  9, 0},
+    {"MEMORY", true,  8, 0},
+    {"MARGIN", true,  7, 0},
+    {"LIMIT",  true,  0, 0},
+    {"REASON", false, 0, 0},
+    {"SINCE",  false, 2, 0},
+    {"FOR",    true,  6, 0},
+    {"HELD",   true,  1, 0},
 };
 static void (*const cells[])(const struct seen *, struct table_cell *) = {
-    cell_index,  cell_model, cell_mode,   cell_lever, cell_worst, cell_core,     cell_memory,
-    cell_margin, cell_limit, cell_reason, cell_since, cell_age,   cell_throttled};
+    cell_index,  cell_model, cell_mode,   cell_lever, cell_worst, cell_core, cell_memory,
+    cell_margin, cell_limit, cell_reason, cell_since, cell_age,   cell_held};
 _Static_assert(ARRAY_LEN(cells) == ARRAY_LEN(columns), "a cell for each column");
 
 /* ---- under a row ---- */

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMGR_BUILD") or os.environ.get("BUILD_DIR") or ROOT / "build").resolve()
 GPUMGR = BUILD / "gpumgr"
 LIBRARY = BUILD / "sim/libnvidia-ml.so.1"
-COMMANDS = ["up", "node", "status", "config", "doctor", "sim"]
+COMMANDS = ["up", "node", "status", "guard", "config", "doctor", "sim"]
 SIM_WORDS = ["start", "list", "load", "fault", "heal", "exec", "stop"]
 
 

@@ -25,6 +25,8 @@ ARROWS = [
     ("an unknown library", "src/client/a.c", "#include <zlib.h>", False),
     ("NVML's interface in the simulator", "sim/a.c", '#include "gpu/nvml_abi.h"', True),
     ("the device layer in the simulator", "sim/a.c", '#include "gpu/nvml.h"', False),
+    ("the setters where cards are put back", "src/client/guard_restore.c", '#include "gpu/control.h"', True),
+    ("the setters elsewhere", "src/client/doctor.c", '#include "gpu/control.h"', False),
     ("a file outside every room", "src/misc/a.c", "#include <stdio.h>", False),
     ("the C library", "src/core/a.c", "#  include <sys/epoll.h>", True),
 ]
