@@ -14,7 +14,7 @@
 #include "sim/client.h"
 #include "sim/nvml_lib.h"
 
-enum { PENDING_MAX = 64, LOOK_MS = 1000, ANSWER_MS = 2000 };
+enum { PENDING_MAX = 64, LOOK_MS = 5000, ANSWER_MS = 2000 };
 
 struct nvml_event_set {
     struct nvml_event_set *next; /* in `sets` */

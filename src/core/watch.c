@@ -11,6 +11,7 @@
 #include "model/rates.h"
 
 #define STACK_BYTES (256 * 1024)
+#define QUICK_NS (2 * NS_PER_MS)
 #define REPLAN_NS (60 * NS_PER_S)
 #define RETRY_NS (2 * NS_PER_S)
 #define MISSES_PATIENT 3 /* a call that fails so often in a row is asked less often */
@@ -189,6 +190,14 @@ struct slow_plan {
     int64_t made_ns;
 };
 
+/* When a slow call with this period is due next: on a grid of seconds, or of five for what is rare, to wake up once for
+ * several; at another moment for each GPU, and not when the fast rounds begin. */
+static int64_t slow_due_ns(const struct watch *w, int64_t now_ns, int64_t period_ns) {
+    int64_t grid_ns = period_ns >= 5 * NS_PER_S ? 5 * NS_PER_S : NS_PER_S;
+    int64_t offset_ns = (150 + w->index * 97 % 700) * NS_PER_MS;
+    return (now_ns + period_ns - offset_ns + grid_ns / 2) / grid_ns * grid_ns + offset_ns;
+}
+
 static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
     const struct gpu_driver *d = w->common->driver;
     struct rate_call calls[GPU_CALLS_MAX] = {0};
@@ -212,9 +221,8 @@ static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
     for (unsigned c = 0; c < n; c++) {
         if (calls[c].is_fast) fast |= BIT(c);
         plan->period_ns[c] = calls[c].is_fast ? 0 : calls[c].period_ns;
-        int64_t last_due = plan->due_ns[c] - plan->period_ns[c];
-        if (plan->due_ns[c] > now_ns + plan->period_ns[c] || last_due < 0)
-            plan->due_ns[c] = now_ns + plan->period_ns[c];
+        int64_t due_ns = slow_due_ns(w, now_ns, plan->period_ns[c]);
+        if (plan->due_ns[c] == 0 || plan->due_ns[c] > due_ns) plan->due_ns[c] = due_ns;
         int64_t keep_ns = 3 * (calls[c].is_fast ? base_ns : calls[c].period_ns) + 2 * NS_PER_S;
         for (unsigned i = 0; i < parts(w); i++)
             board_keep(w->common->board, (unsigned)w->device + i, gpu_call(d, c)->metrics, keep_ns);
@@ -223,9 +231,9 @@ static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
     plan->made_ns = now_ns;
 }
 
-static void slow_one(struct watch *w, unsigned call, struct misses *m) {
-    for (unsigned i = 0; i < parts(w); i++) {
-        if (i && !gpu_call(w->common->driver, call)->for_instances) continue;
+/* Makes the calls of a mask and publishes what came of them as one sample. */
+static void slow_calls(struct watch *w, uint64_t mask, struct misses *m) {
+    for (unsigned i = 0; mask && i < parts(w); i++) {
         if (!board_is_there(w->common->board, (unsigned)w->device + i)) continue;
         struct sample s;
         struct ring_processes p;
@@ -233,10 +241,13 @@ static void slow_one(struct watch *w, unsigned call, struct misses *m) {
         memset(&s, 0, sizeof s); /* all of it goes into memory that anyone may read */
         s.boot_ns = clock_boot_ns();
         s.real_ns = clock_real_ns();
-        atomic_store(&w->slow_call, (int)call);
-        atomic_store(&w->slow_began_ns, s.boot_ns);
-        call_make(w, part(w, i), call, &s, &p, &m[i], &r, s.boot_ns);
-        atomic_store(&w->slow_began_ns, 0);
+        for (unsigned c = 0; c < gpu_calls(w->common->driver) && !w->common->end; c++) {
+            if (!(mask & BIT(c)) || (i && !gpu_call(w->common->driver, c)->for_instances)) continue;
+            atomic_store(&w->slow_call, (int)c);
+            atomic_store(&w->slow_began_ns, clock_boot_ns());
+            call_make(w, part(w, i), c, &s, &p, &m[i], &r, s.boot_ns);
+            atomic_store(&w->slow_began_ns, 0);
+        }
         atomic_store(&w->slow_call, -1);
         if (w->common->end) return;
         if (r.has_processes && i == 0) atomic_store(&w->is_shared, p.total > 1);
@@ -246,24 +257,26 @@ static void slow_one(struct watch *w, unsigned call, struct misses *m) {
     atomic_store(&w->slow_cpu_ns, clock_thread_cpu_ns());
 }
 
+/* What is quickly read goes out together; a call that takes long, or may, stands alone and holds up no other's news. */
+static void slow_due(struct watch *w, uint64_t mask, struct misses *m) {
+    uint64_t quick = 0;
+    for (unsigned c = 0; c < gpu_calls(w->common->driver); c++) {
+        struct gpu_cost cost = gpu_cost(w->gpu, c);
+        if (mask & BIT(c) && cost.support == SUPPORT_YES && cost.wall_ns < QUICK_NS) quick |= BIT(c);
+    }
+    slow_calls(w, quick, m);
+    for (unsigned c = 0; c < gpu_calls(w->common->driver) && !w->common->end; c++)
+        if (mask & ~quick & BIT(c)) slow_calls(w, BIT(c), m);
+}
+
 static void slow_first(struct watch *w, struct misses *m) {
     const struct gpu_driver *d = w->common->driver;
-    uint64_t fast = atomic_load(&w->fast_calls);
-    for (unsigned c = 0; c < gpu_calls(d) && !w->common->end; c++) {
-        if (!(fast & BIT(c))) slow_one(w, c, m);
-    }
+    slow_due(w, ~atomic_load(&w->fast_calls), m);
     for (unsigned c = 0; c < gpu_calls(d); c++) {
         const int *ids = gpu_call(d, c)->metrics;
         if (ids[0] == METRIC_ENERGY && gpu_cost(w->gpu, c).support > SUPPORT_YES)
             board_energy_is_ours(w->common->board, (unsigned)w->device);
     }
-}
-
-/* Slow calls are made once a second at most, several at one waking; at another moment for each GPU, and not when the
- * fast rounds begin. */
-static int64_t slow_moment(const struct watch *w, int64_t at_ns) {
-    int64_t offset_ns = (150 + w->index * 97 % 700) * NS_PER_MS;
-    return (at_ns - offset_ns + NS_PER_S - 1) / NS_PER_S * NS_PER_S + offset_ns;
 }
 
 /* The rings are laid out for the instances that there were: others need a new process. */
@@ -291,15 +304,17 @@ static void *slow_main(void *arg) {
         int64_t next_ns = plan.made_ns + REPLAN_NS;
         for (unsigned c = 0; c < n; c++)
             if (plan.period_ns[c] && plan.due_ns[c] < next_ns) next_ns = plan.due_ns[c];
-        bool was_rung = doze(w, slow_moment(w, next_ns), &seen);
+        bool was_rung = doze(w, next_ns, &seen);
         bool is_look = looks != atomic_load(&w->looks);
         looks = atomic_load(&w->looks);
         int64_t now_ns = clock_boot_ns();
-        for (unsigned c = 0; c < n && !w->common->end; c++) {
+        uint64_t due = 0;
+        for (unsigned c = 0; c < n; c++) {
             if (!plan.period_ns[c] || (!is_look && plan.due_ns[c] > now_ns)) continue;
-            slow_one(w, c, m);
-            plan.due_ns[c] = now_ns + plan.period_ns[c];
+            due |= BIT(c);
+            plan.due_ns[c] = slow_due_ns(w, now_ns, plan.period_ns[c]);
         }
+        slow_due(w, due, m);
         if (was_rung || was_shared != w->is_shared || now_ns >= plan.made_ns + REPLAN_NS) plan_make(w, &plan, now_ns);
         was_shared = w->is_shared;
         recut_look(w, &recut_ns, now_ns);
