@@ -1,5 +1,5 @@
 """`gpumgr guard` as people and systemd call it: the way back without a daemon on simulated cards of all three levers, and
-set, confirm and restore against guards that do as they are told (tools/guard_actor) and against the real one."""
+set, confirm and restore against guards that do as they are told (tools/guard_actor)."""
 
 import fcntl
 import json
