@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/budget.h"
+
 #define DT 0.02
 #define STEPS_A_SECOND 50
 #define NEAR_C 20.0        /* as the sampler: 10 Hz when nearer to the target, 1 Hz otherwise */
@@ -18,7 +20,7 @@ struct rig_card {
     struct plant plant;
     struct toy toy;
     struct guard_state guard;
-    double limit, air_c, last_change_s;
+    double limit, wanted, air_c; /* wanted: what the guard last said */
     int changes;
 };
 
@@ -26,6 +28,7 @@ struct rig {
     const struct rig_scenario *sc;
     struct guard_policy policy;
     struct rig_card of[RIG_CARDS];
+    struct budget_state budget;
     enum rig_who who;
     double constant, reference_mhz;
 };
@@ -72,7 +75,7 @@ static void rig_init(struct rig *r, const struct rig_scenario *sc, enum rig_who 
     r->policy.uses[GUARD_CORE] = true;
     if (m) plant_policy(r, m);
     if (!m) toy_policy(r);
-    for (int i = 0; i < sc->cards; i++) r->of[i].limit = r->policy.baseline;
+    for (int i = 0; i < sc->cards; i++) r->of[i].limit = r->of[i].wanted = r->policy.baseline;
 }
 
 /* As a driver does: clocks become the next lower one of the list. */
@@ -127,18 +130,13 @@ static void readings(const struct rig *r, const struct rig_card *c, const struct
     sample_put(s, METRIC_CLOCK_GRAPHICS, p->gr_mhz * 1e6);
 }
 
-/* How the cards share a budget. Equal parts, until something wiser is there to be tried. */
-static double budget_cap(const struct rig *r, const struct rig_world *w) {
-    return w->budget_w > 0 && r->who != RIG_NOBODY ? fmax(w->budget_w / r->sc->cards, r->policy.floor) : INFINITY;
-}
-
 static double limit_wanted(struct rig *r, struct rig_card *c, const struct rig_world *w, double t, bool is_second) {
     struct sample s;
     switch (r->who) {
     case RIG_GUARD:
-        if (guard_headroom_c(&c->guard, &r->policy) > NEAR_C && !is_second) return c->limit;
+        if (guard_headroom_c(&c->guard, &r->policy) > NEAR_C && !is_second) return c->wanted;
         readings(r, c, w, &s);
-        return guard_step(&c->guard, &r->policy, &s, (int64_t)((t + 1) * 1e9)).limit;
+        return c->wanted = guard_step(&c->guard, &r->policy, &s, (int64_t)((t + 1) * 1e9)).limit;
     case RIG_RULE: return !w->is_blind && over_c(r, c, true) > 0 ? r->policy.floor : r->policy.baseline;
     case RIG_CONSTANT: return fmin(r->constant, r->policy.baseline);
     case RIG_NOBODY: break;
@@ -146,17 +144,39 @@ static double limit_wanted(struct rig *r, struct rig_card *c, const struct rig_w
     return r->policy.baseline;
 }
 
-static void control(struct rig *r, const struct rig_world *w, double t, bool is_second, double count_from_s) {
-    for (int i = 0; i < r->sc->cards; i++) {
-        struct rig_card *c = &r->of[i];
-        double before = c->limit, want = fmin(limit_wanted(r, c, w, t, is_second), budget_cap(r, w));
-        if (want != before) limit_set(r, c, want);
-        if (c->limit != before && t >= count_from_s) c->changes++;
-    }
-}
-
 static double power_w(const struct rig *r, const struct rig_card *c) {
     return r->sc->model ? plant_power_w(&c->plant) : c->toy.power_w;
+}
+
+/* The node's budget on top: what each card may have at most is the baseline that it shares from. */
+static void budget_share(struct rig *r, const struct rig_world *w, double t, double *want) {
+    struct budget_card cards[RIG_CARDS];
+    struct budget_plan plan;
+    for (int i = 0; i < r->sc->cards; i++) {
+        const struct rig_card *c = &r->of[i];
+        cards[i] = (struct budget_card){.min_w = r->policy.floor,
+                                        .baseline_w = want[i],
+                                        .enforced_w = c->limit,
+                                        .draw_w = power_w(r, c),
+                                        .wants_more = c->plant.reasons & REASON_POWER,
+                                        .can_set = true,
+                                        .is_there = true};
+        want[i] = c->limit;
+    }
+    budget_step(&r->budget, cards, (size_t)r->sc->cards, w->budget_w, (int64_t)((t + 1) * 1e9), &plan);
+    for (size_t k = 0; k < plan.changes; k++) want[plan.change[k].card] = plan.change[k].limit_w;
+}
+
+static void control(struct rig *r, const struct rig_world *w, double t, bool is_second, double count_from_s) {
+    double want[RIG_CARDS];
+    for (int i = 0; i < r->sc->cards; i++) want[i] = limit_wanted(r, &r->of[i], w, t, is_second);
+    if (w->budget_w > 0 && r->who != RIG_NOBODY) budget_share(r, w, t, want);
+    for (int i = 0; i < r->sc->cards; i++) {
+        struct rig_card *c = &r->of[i];
+        double before = c->limit;
+        if (want[i] != before) limit_set(r, c, want[i]);
+        if (c->limit != before && t >= count_from_s) c->changes++;
+    }
 }
 
 /* One step of a card; what it worked, in seconds of full speed. */
@@ -170,7 +190,7 @@ static double card_step(struct rig *r, struct rig_card *c, const struct rig_worl
     c->air_c += ((all_w - power_w(r, c)) * AIR_PER_W - c->air_c) * -expm1(-DT / AIR_S);
     c->plant.world.air_c = w->air_c + c->air_c;
     c->plant.world.cooling = w->cooling;
-    c->plant.world.fans_dead = w->fans_dead ? ~0u : 0;
+    c->plant.world.fans_dead = w->fans_dead;
     plant_step(&c->plant, &l, DT);
     return w->demand * plant_speed(&c->plant, r->sc->work, r->reference_mhz) * DT;
 }

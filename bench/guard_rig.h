@@ -16,7 +16,8 @@
 
 struct rig_world { /* what a scenario does to its cards at a moment */
     double demand, cooling, air_c;
-    bool fans_dead, is_blind;
+    unsigned fans_dead; /* bit per fan */
+    bool is_blind;
     double budget_w; /* for all cards together; 0: none */
 };
 

@@ -8,12 +8,12 @@
 
 const char toy_ranges[] =
     "power limit (2 of 3) or clocks; 60-800 W, floor at 25-50 %, idle at 8-15 %; at full power the die is 10-35 C "
-    "warmer within 0.1-0.35 s, 10-40 % of that more within 1-3 s, and the cooler 10-60 C within 8-40 s; sensor of "
+    "warmer within 0.1-0.35 s, 10-40 % of that more within 1-3 s, and the cooler 10-60 C within 8-30 s; sensor of "
     "whole "
     "degrees, 0-0.5 s late; power noise 0-5 %, power told at once or as a mean of 1 s; limits act within 0.1-0.5 s; "
     "work "
     "as power^(0.6-0.9); targets of 70-90 C, at least 5 C above what a cold card jumps to, where about 15-110 % of the "
-    "range can be kept up; a load step alone, and then: cooling 1.3-2 times worse, or air 15 C warmer within a minute, "
+    "range can be kept up; a load step alone, and then: cooling 1.3-2 times worse within 10 s, or air 15 C warmer within a minute, "
     "or a square wave of 2-60 s";
 
 static double uniform(struct toy *t) {
@@ -56,7 +56,7 @@ static void choose(struct toy *t) {
     is->mid_c = is->fast_c * between(t, 0.1, 0.4);
     is->fast_s = between(t, 0.1, 0.35);
     is->mid_s = between(t, 1, 3);
-    is->slow_s = between(t, 8, 40);
+    is->slow_s = between(t, 8, 30);
     is->delay_s = between(t, 0, 0.5);
     is->noise = between(t, 0, 0.05);
     is->noise_s = between(t, 0.05, 0.15);

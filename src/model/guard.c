@@ -4,51 +4,66 @@
 
 /* Where to aim. Readings are whole degrees and the die swings around its mean with the power of one and the same work:
  * the peaks of that swing may pass the target by less than a degree. */
-#define ALLOW_C 0.5
-#define AIM_MOST_C 0.1 /* above the target, for a card whose readings stand still */
-#define JUMP_FIRST_C 30.0
-#define PEAK_SIGMAS                                                                                                    \
-    4.0 /* the largest of some thousand independent readings, measured against a mean of half a second */
+#define ALLOW_C 0.578
+#define AIM_MOST_C 0.183 /* above the target, for a card whose readings stand still */
+#define JUMP_FIRST_C 22
+#define PEAK_SIGMAS 4.12 /* the largest of thousands of readings, against a mean of half a second */
 #define SWING_MOST_C 4.0
-#define SPREAD_FIRST 0.25 /* variance, before any is measured: 1.6 degrees of swing */
-#define SPREAD_S 30.0
+#define SPREAD_FIRST 0.1 /* variance, before any is measured: 1.6 degrees of swing */
+#define STEADY_USE 0.25  /* one and the same work varies by less */
+#define SPREAD_S 45.4
 #define ROUNDING (1.0 / 12) /* the variance that rounding to whole degrees adds */
 
 /* How a die follows its power: most at once, some within seconds (fitted on an H200: 0.18 s and 1.95 s, 24 %). */
 #define SMOOTH_S 0.5 /* half the second over which most cards average their power: temperatures are delayed likewise */
 #define FAST_S 0.2
-#define MID_S 2.0
-#define MID_SHARE 0.25
-#define GAIN_USE 0.08 /* smaller changes of use teach nothing */
-#define COOLER_S 18.0 /* about the time constant of a cooler: only what it does within the lead matters */
-#define CLIMB_LEAST 0.3
+#define MID_S 2.08
+#define MID_SHARE 0.219
+#define PEAK_FALL_CS 2.0 /* so fast a peak is forgotten */
+#define LEARN_S 0.3      /* readings further apart tell power and temperature of different moments */
+#define GAIN_USE 0.08    /* smaller changes of use teach nothing */
+#define COOLER_S 18.6    /* about the time constant of a cooler: only what it does within the lead matters */
+#define CLIMB_LEAST 0.8
 #define CLIMB_MOST 10.0
 #define JUMP_LEAST_C 8.0
 #define JUMP_MOST_C 60.0
 
-#define FILTER_S 2.0      /* time constant of the slow part's filter */
+#define FILTER_S 1.61     /* time constant of the slow part's filter */
 #define UNSETTLED_USE 0.1 /* after a change of use of this size it takes in half */
-#define TRUST_LEAST 0.2
-#define LEAD_S 5.0
-#define PATIENT_LEAD_S 1.0
-#define GAP_S 10.0 /* after a silence of this length filters start anew */
+#define TRUST_LEAST 0.793
+#define LEAD_S 6.31
+#define PATIENT_LEAD_S 0.3
+#define TOP_FALL 0.1 /* a second: the use that a reading which comes late belongs to */
+#define EXCESS_GAIN 1.3
+#define LATE_MOST_C 3.13 /* after a change of use more is a sensor that comes late */
+#define GAP_S 10.0       /* after a silence of this length filters start anew */
 
 #define CALM_NS 10000000000ll /* between changes that are not urgent: 6 a minute */
-#define URGENT_NS 300000000ll
-#define URGENT_C 1.0 /* expected beyond the aim by so much: now */
-#define BAND_C 0.4   /* less is not worth a change */
-#define CALM_GAIN 0.7
-#define PATIENT_GAIN 1.0
-#define RAISE_MOST 0.3
+#define URGENT_S 0.406        /* between urgent ones: what the last did must show first */
+#define URGENT_NS ((int64_t)(URGENT_S * 1e9))
+#define TRAIL_S 1
+#define FALL_C 0.067       /* so far below its mean of seconds it is falling: whatever was done shows */
+#define URGENT_C 0.72      /* expected beyond the aim by so much: now */
+#define LOWER_BAND_C 0.139 /* less is not worth a change */
+#define RAISE_BAND_C 1.03
+#define LOWER_GAIN 0.703
+#define RAISE_GAIN 0.301
+#define PATIENT_GAIN 1.07
+#define RAISE_MOST 0.292
 #define NEARLY_ALL 0.98 /* so near to the baseline it is the baseline */
-#define NEAR_S 1.5
+#define NEAR_S 0.613
 #define WANT_LEAST (-0.5) /* shares wanted are counted a little beyond what can be had */
 #define WANT_MOST 1.5
-#define WORK_USE 0.25         /* so far under its limit a card idles */
-#define WORK_NS 90000000000ll /* work that began twice within this comes and goes */
-#define PATIENT_INTERVALS 6   /* then look over so many calm intervals before raising */
-#define FILL_MOST 0.06        /* cards keep a little under their limit */
-#define IDLE_USE 0.4          /* a card that idles lies so far below the floor, where power is not known */
+#define WORK_USE 0.229           /* so far under its limit a card idles */
+#define WORK_NS 90000000000ll    /* work that began twice within this comes and goes */
+#define PATIENT_NS 60000000000ll /* and is looked at for so long at most before it is given more */
+#define STEADY_NS 40000000000ll  /* steady work for so long */
+#define NUDGE_C 0.271            /* may then have so much more, if no reading passed the target */
+#define FULL_USE 0.1             /* at its limit, as far as power tells */
+#define REACH_S 11.4
+#define FILL_MOST 0.06      /* cards keep a little under their limit */
+#define CLOCK_EXPONENT 1.35 /* of heat over clock, voltage and all */
+#define IDLE_USE 0.1        /* a card that idles lies so far below the floor, where power is not known */
 
 /* What is known of gains before anything was seen, and how much that weighs; a full jump weighs half of over_s. */
 static const struct {
@@ -73,7 +88,7 @@ double guard_headroom_c(const struct guard_state *g, const struct guard_policy *
     double worst = NAN;
     for (int k = 0; k < GUARD_SENSORS; k++) {
         if (!p->uses[k] || !g->filter[k].at_ns) continue;
-        double h = heat(k, p->target[k]) - g->filter[k].read;
+        double h = heat(k, p->target[k]) - g->filter[k].peak;
         if (isnan(worst) || h < worst) worst = h;
     }
     return worst;
@@ -96,13 +111,29 @@ static double quick(const struct guard_load *l) { return (1 - MID_SHARE) * l->fa
 /* Use as the part of that pace feels it. */
 static double felt(const struct guard_load *l, int k) { return k == GUARD_QUICK ? quick(l) : l->slow; }
 
+/* Heat goes with watts, but with a power of the clock: in between lies where a limit stands as a share of the heat. */
+static double heat_of(const struct guard_policy *p, double limit) {
+    return p->control == GUARD_BY_POWER ? limit : pow(fmax(limit, 0), CLOCK_EXPONENT);
+}
+
+static double share_of(const struct guard_policy *p, double limit) {
+    double low = heat_of(p, p->floor), range = heat_of(p, p->baseline) - low;
+    return range > 0 ? (heat_of(p, limit) - low) / range : 1;
+}
+
+static double limit_of(const struct guard_policy *p, double u) {
+    double low = heat_of(p, p->floor), heat = low + u * (heat_of(p, p->baseline) - low);
+    if (u <= 0 || u >= 1) return u <= 0 ? p->floor : p->baseline;
+    return p->control == GUARD_BY_POWER ? heat : pow(heat, 1 / CLOCK_EXPONENT);
+}
+
 /* How much of the limit's range the card uses now; below 0 when it idles under the floor. */
 static double use_now(const struct guard_state *g, const struct guard_policy *p, const struct sample *s) {
     int watts = sample_has(s, METRIC_POWER_INSTANT) ? METRIC_POWER_INSTANT : METRIC_POWER;
-    double range = p->baseline - p->floor, held = g->u;
-    if (p->control == GUARD_BY_POWER && sample_has(s, watts)) return clamp((s->value[watts] - p->floor) / range, -1, 2);
+    double held = g->u;
+    if (p->control == GUARD_BY_POWER && sample_has(s, watts)) return clamp(share_of(p, s->value[watts]), -1, 2);
     if (p->control != GUARD_BY_POWER && sample_has(s, METRIC_CLOCK_GRAPHICS))
-        held = clamp((s->value[METRIC_CLOCK_GRAPHICS] * 1e-6 - p->floor) / range, 0, 1);
+        held = clamp(share_of(p, s->value[METRIC_CLOCK_GRAPHICS] * 1e-6), 0, 1);
     double busy = sample_has(s, METRIC_UTIL_GPU) ? s->value[METRIC_UTIL_GPU] : 1;
     return busy * (held + IDLE_USE) - IDLE_USE;
 }
@@ -110,15 +141,17 @@ static double use_now(const struct guard_state *g, const struct guard_policy *p,
 static void load_take(struct guard_state *g, const struct guard_policy *p, const struct sample *s, double dt,
                       int64_t now_ns) {
     struct guard_load *l = &g->load;
-    double use = use_now(g, p, s);
-    if (dt > GAP_S) {
-        l->smooth = l->fast = l->mid = use;
+    double use = l->now = use_now(g, p, s);
+    if (dt > GAP_S || !l->is_begun) {
+        l->is_begun = true;
+        l->smooth = l->top = l->fast = l->mid = use;
         l->slow = quick(l);
         for (int k = 0; k < GUARD_PACES; k++) l->base[k] = felt(l, k);
     }
     /* an average over a second comes late as it is */
     bool is_late = p->control == GUARD_BY_POWER && !sample_has(s, METRIC_POWER_INSTANT);
     l->smooth += (use - l->smooth) * (is_late ? 1 : share(dt, SMOOTH_S));
+    l->top = fmax(l->smooth, l->top - TOP_FALL * dt);
     l->fast += (l->smooth - l->fast) * share(dt, FAST_S);
     l->mid += (l->smooth - l->mid) * share(dt, MID_S);
     l->slow += (quick(l) - l->slow) * share(dt, COOLER_S);
@@ -135,9 +168,10 @@ static void load_take(struct guard_state *g, const struct guard_policy *p, const
 static void gain_learn(struct guard_gain *g, int k, const struct guard_load *l, double warm_c, double dt) {
     double q = felt(l, k) - l->base[k];
     g->base += (warm_c - g->base) * share(dt, pace[k].over_s);
-    if (fabs(q) < GAIN_USE || dt > 2) return;
+    double moved = q * (warm_c - g->base); /* apart from each other they move for another reason: cooling fails */
+    if (fabs(q) < GAIN_USE || dt > LEARN_S || moved < 0) return;
     g->moves += q * q * dt;
-    g->moved += q * (warm_c - g->base) * dt;
+    g->moved += moved * dt;
     if (g->moves <= pace[k].weight_most) return;
     g->moved *= pace[k].weight_most / g->moves;
     g->moves = pace[k].weight_most;
@@ -148,7 +182,7 @@ static void gain_learn(struct guard_gain *g, int k, const struct guard_load *l, 
 static void filter_take(struct guard_filter *f, const struct guard_load *l, double read, int64_t now_ns) {
     double dt = (double)(now_ns - f->at_ns) * 1e-9;
     if (!f->at_ns || dt > GAP_S || dt < 0) {
-        f->smooth = read;
+        f->smooth = f->trail = read;
         f->rest = read - jump_c(f) * quick(l);
         f->gain[GUARD_QUICK].base = read;
         f->gain[GUARD_SLOW].base = f->rest;
@@ -156,9 +190,11 @@ static void filter_take(struct guard_filter *f, const struct guard_load *l, doub
         dt = 0;
     }
     f->read = read;
+    f->peak = dt > 0 ? fmax(read, f->peak - PEAK_FALL_CS * dt) : read;
     f->at_ns = now_ns;
     if (dt <= 0) return;
     f->smooth += (read - f->smooth) * share(dt, SMOOTH_S);
+    f->trail += (f->smooth - f->trail) * share(dt, TRAIL_S);
     double jump = jump_c(f), climb = climb_cs(f);
     gain_learn(&f->gain[GUARD_QUICK], GUARD_QUICK, l, f->smooth, dt);
     gain_learn(&f->gain[GUARD_SLOW], GUARD_SLOW, l, f->smooth - jump_c(f) * quick(l), dt);
@@ -170,15 +206,24 @@ static void filter_take(struct guard_filter *f, const struct guard_load *l, doub
     double alpha = trust * share(dt, FILTER_S), beta = alpha * alpha / (2 - alpha);
     double ahead = f->rest + (f->drift + climb_cs(f) * quick(l)) * dt;
     double error = f->smooth - jump_c(f) * quick(l) - ahead;
+    if (fabs(unsettled) > 1) error = clamp(error, -LATE_MOST_C, LATE_MOST_C);
     f->rest = ahead + alpha * error;
     f->drift += beta / dt * error;
     double swing = read - f->smooth;
-    if (!l->is_idle && fabs(unsettled) < 1) f->spread += (swing * swing - f->spread) * share(dt, SPREAD_S);
+    bool is_steady = !l->is_idle && fabs(l->now - l->mid) < STEADY_USE && fabs(swing) < SWING_MOST_C;
+    if (is_steady) f->spread += (swing * swing - f->spread) * share(dt, SPREAD_S);
 }
 
 /* Work that comes and goes, or none. */
 static bool is_patient(const struct guard_state *g) {
     return g->load.is_idle || (g->load.before_ns && g->now_ns - g->load.before_ns < WORK_NS);
+}
+
+/* How long to look at it before it is given more: longer than from one beginning to the next. */
+static int64_t patience_ns(const struct guard_state *g) {
+    int64_t period_ns = g->load.begun_ns - g->load.before_ns;
+    if (g->load.is_idle || !g->load.before_ns || period_ns > PATIENT_NS) return PATIENT_NS;
+    return period_ns * 3 / 2 > 2 * CALM_NS ? period_ns * 3 / 2 : 2 * CALM_NS;
 }
 
 /* The share of the range at which this sensor stays at its aim: if all of it is used this instant; if it goes on like this
@@ -195,20 +240,22 @@ static double wanted(const struct guard_state *g, const struct guard_filter *f, 
         double room = aim - f->rest - mid_c * (1 - come) * l->mid - leads[k] * slope;
         want = fmin(want, room / (fast_c + mid_c * come + leads[k] * climb));
     }
-    if (f->smooth > aim) want = fmin(want, l->fast - (f->smooth - aim) / fast_c);
+    if (f->smooth > aim) want = fmin(want, l->top - EXCESS_GAIN * (f->smooth - aim) / fast_c);
     return want;
 }
 
 struct outlook {
-    double want;   /* the share at which the worst sensor ends at its target */
-    double jump_c; /* of that sensor */
+    double want;             /* the share at which the worst sensor ends at its target */
+    double jump_c, climb_cs; /* of that sensor */
+    double hot_c;            /* the worst reading, above its target */
     enum guard_reason reason;
     bool is_blind, is_known;
+    bool is_falling; /* it cools already, and is below its aim */
 };
 
 static struct outlook look(struct guard_state *g, const struct guard_policy *p, const struct sample *s,
                            int64_t now_ns) {
-    struct outlook o = {.want = INFINITY, .jump_c = JUMP_FIRST_C};
+    struct outlook o = {.want = INFINITY, .hot_c = -INFINITY, .jump_c = JUMP_FIRST_C};
     double unused = g->u - g->load.mid, fill = unused > 0 && unused < FILL_MOST ? unused : 0;
     for (int k = 0; k < GUARD_SENSORS; k++) {
         if (!p->uses[k]) continue;
@@ -218,72 +265,94 @@ static struct outlook look(struct guard_state *g, const struct guard_policy *p, 
         if (!f->at_ns) continue;
         double want = wanted(g, f, heat(k, p->target[k])) + fill;
         o.is_known = true;
+        o.hot_c = fmax(o.hot_c, f->read - heat(k, p->target[k]));
         if (!(want < o.want)) continue;
         o.want = want;
         o.jump_c = jump_c(f);
+        o.climb_cs = climb_cs(f);
+        o.is_falling = f->smooth < f->trail - FALL_C && f->smooth < heat(k, p->target[k]);
         o.reason = hot_of[k];
     }
     o.want = clamp(o.want, WANT_LEAST, WANT_MOST);
     return o;
 }
 
-/* A fresh interval; what was least wanted is kept when the one before goes on. */
-static void window_begin(struct guard_window *w, double least, int64_t now_ns) {
-    *w = (struct guard_window){.near = w->near, .least = least, .intervals = w->intervals, .begun_ns = now_ns};
+/* A fresh interval. What was seen of the whole time is kept until that is over. */
+static void window_begin(struct guard_window *w, bool is_over, int64_t now_ns) {
+    w->sum = 0;
+    w->count = 0;
+    w->begun_ns = now_ns;
+    if (!is_over) return;
+    w->least = INFINITY;
+    w->hottest = -INFINITY;
+    w->is_full = false;
+    w->whole_ns = now_ns;
 }
 
-static void window_take(struct guard_window *w, double want, double dt) {
-    w->near += (want - w->near) * share(dt, NEAR_S);
+static void window_take(struct guard_window *w, const struct outlook *o, bool is_full, double dt) {
+    w->near += (o->want - w->near) * share(dt, NEAR_S);
     w->least = fmin(w->least, w->near);
-    w->sum += want;
+    w->hottest = fmax(w->hottest, o->hot_c);
+    w->is_full |= is_full;
+    w->sum += o->want;
     w->count++;
 }
 
+/* Takes share u from now on; the caller tells the limit. */
 static struct guard_action change(struct guard_state *g, double u, enum guard_reason why, int64_t now_ns) {
     struct guard_action a = {.verb = u < g->u ? GUARD_LOWER : u > g->u ? GUARD_RAISE : GUARD_HOLD, .reason = why};
-    if (a.verb != GUARD_HOLD) {
-        g->u = u;
-        g->change_ns = now_ns;
-        g->window.intervals = 0;
-        window_begin(&g->window, INFINITY, now_ns);
-    }
-    a.limit = g->floor + u * (g->baseline - g->floor);
+    if (a.verb == GUARD_HOLD) return a;
+    g->u = u;
+    g->change_ns = now_ns;
+    window_begin(&g->window, true, now_ns);
     return a;
 }
 
-/* Nothing hurries: once an interval, part of the way to what was wanted on the whole. Work that comes and goes is
- * judged by its hottest moments, and over a longer time before it is given more. */
+/* How far to go by what the readings of the whole time say, for a card that was at its limit: they know its swing and its
+ * rhythm better than any outlook. */
+static double way_by_readings(const struct guard_window *w, const struct outlook *o, bool patient) {
+    double room_c = patient ? ALLOW_C - w->hottest : w->hottest <= 0 ? NUDGE_C - w->hottest / 2 : 0;
+    return room_c / (o->jump_c + REACH_S * o->climb_cs);
+}
+
+/* Nothing hurries: once an interval, part of the way to what was wanted on the whole. Work that comes and goes is given
+ * more only after it was seen a while. */
 static struct guard_action calm_change(struct guard_state *g, const struct outlook *o, int64_t now_ns) {
     struct guard_window *w = &g->window;
     enum guard_reason why = g->u < 1 ? o->reason : GUARD_CALM;
     if (now_ns - w->begun_ns < CALM_NS) return change(g, g->u, why, now_ns);
-    bool patient = is_patient(g);
-    double way = (patient ? w->least : w->sum / w->count) - g->u;
-    bool is_over = !patient || ++w->intervals >= PATIENT_INTERVALS;
-    if (is_over) w->intervals = 0;
-    window_begin(w, is_over ? INFINITY : w->least, now_ns);
+    bool patient = is_patient(g), is_over = now_ns - w->whole_ns >= (patient ? patience_ns(g) : STEADY_NS);
+    double told = is_over && w->is_full ? way_by_readings(w, o, patient) : 0;
+    double steady = w->sum / w->count - g->u, down = patient ? w->least - g->u : steady;
+    double way = patient ? (!is_over ? 0 : w->is_full ? told : down) : steady;
+    if (w->hottest >= 1) down = fmin(down, (0.5 - w->hottest) / o->jump_c);
+    if (patient && w->is_full && w->hottest < 0) down = 0; /* it went well */
+    window_begin(w, is_over, now_ns);
 
-    if (way * o->jump_c < -BAND_C) return change(g, fmax(g->u + CALM_GAIN * way, 0), o->reason, now_ns);
-    if (!is_over || g->u >= 1 || way * o->jump_c < BAND_C) return change(g, g->u, why, now_ns);
-    double u = g->u + fmin((patient ? PATIENT_GAIN : CALM_GAIN) * way, RAISE_MOST);
+    if (down * o->jump_c < -LOWER_BAND_C) return change(g, fmax(g->u + LOWER_GAIN * down, 0), o->reason, now_ns);
+    way = way * o->jump_c < RAISE_BAND_C ? 0 : (patient ? PATIENT_GAIN : RAISE_GAIN) * way;
+    if (!patient) way = fmax(way, told);
+    if (g->u >= 1 || way <= 0) return change(g, g->u, why, now_ns);
+    double u = g->u + fmin(way, RAISE_MOST);
     return change(g, u > NEARLY_ALL ? 1 : u, GUARD_COOLED, now_ns);
 }
 
 /* Floor or baseline are not what they were: the limit in force stays what it is, as far as it may. */
 static void rebase(struct guard_state *g, const struct guard_policy *p) {
-    double limit = g->floor + g->u * (g->baseline - g->floor), range = p->baseline - p->floor;
-    double scale = range / (g->baseline - g->floor);
-    if (g->u < 1) g->u = range > 0 ? clamp((limit - p->floor) / range, 0, 1) : 1;
-    for (int k = 0; k < GUARD_SENSORS && isfinite(scale) && scale > 0; k++) {
-        for (int n = 0; n < GUARD_PACES; n++) g->filter[k].gain[n].moved *= scale;
-    }
+    struct guard_policy old = *p;
+    old.floor = g->floor;
+    old.baseline = g->baseline;
+    double scale = (heat_of(p, p->baseline) - heat_of(p, p->floor)) / (heat_of(p, g->baseline) - heat_of(p, g->floor));
+    if (g->u < 1) g->u = clamp(share_of(p, limit_of(&old, g->u)), 0, 1);
+    for (int k = 0; k < GUARD_SENSORS * GUARD_PACES && isfinite(scale) && scale > 0; k++)
+        g->filter[k / GUARD_PACES].gain[k % GUARD_PACES].moved *= scale;
     g->floor = p->floor;
     g->baseline = p->baseline;
 }
 
 void guard_begin(struct guard_state *g, const struct guard_policy *p, double limit, int64_t now_ns) {
-    double range = p->baseline - p->floor;
-    *g = (struct guard_state){.u = range > 0 ? clamp((limit - p->floor) / range, 0, 1) : 1,
+    *g = (struct guard_state){.u = clamp(share_of(p, limit), 0, 1),
+                              .limit = limit,
                               .floor = p->floor,
                               .baseline = p->baseline,
                               .begun_ns = now_ns,
@@ -291,7 +360,7 @@ void guard_begin(struct guard_state *g, const struct guard_policy *p, double lim
                               .is_begun = true};
     g->change_ns = now_ns - URGENT_NS;
     g->window.near = 1;
-    window_begin(&g->window, INFINITY, now_ns);
+    window_begin(&g->window, true, now_ns);
     for (int k = 0; k < GUARD_SENSORS; k++) {
         g->filter[k].spread = SPREAD_FIRST;
         for (int n = 0; n < GUARD_PACES; n++)
@@ -303,26 +372,29 @@ void guard_begin(struct guard_state *g, const struct guard_policy *p, double lim
 struct guard_action guard_step(struct guard_state *g, const struct guard_policy *p, const struct sample *s,
                                int64_t now_ns) {
     if (!g->is_begun) guard_begin(g, p, p->baseline, now_ns);
+    if (now_ns < g->now_ns)
+        guard_begin(g, p, limit_of(p, g->u), now_ns); /* a clock that went back: nothing known counts */
     if (p->control == GUARD_BY_NONE || !(p->baseline > p->floor))
         return (struct guard_action){.verb = GUARD_HOLD, .limit = p->baseline};
-    double before = g->floor + g->u * (g->baseline - g->floor);
     if (p->floor != g->floor || p->baseline != g->baseline) rebase(g, p);
     double dt = fmax((double)(now_ns - g->now_ns) * 1e-9, 0);
     g->now_ns = now_ns;
     load_take(g, p, s, dt, now_ns);
     struct outlook o = look(g, p, s, now_ns);
-    window_take(&g->window, o.want, dt);
+    window_take(&g->window, &o, g->load.fast > g->u - FULL_USE, dt);
 
     struct guard_action a;
     if (o.is_blind)
         a = change(g, 0, GUARD_BLIND, now_ns);
     else if (!o.is_known)
         a = change(g, g->u, GUARD_CALM, now_ns);
-    else if ((g->u - o.want) * o.jump_c > URGENT_C && now_ns - g->change_ns >= URGENT_NS)
+    else if ((g->u - o.want) * o.jump_c > URGENT_C && !o.is_falling && now_ns - g->change_ns >= URGENT_NS)
         a = change(g, fmax(o.want, 0), o.reason, now_ns);
     else
         a = calm_change(g, &o, now_ns);
-    if (a.verb == GUARD_HOLD && a.limit != before) a.verb = a.limit < before ? GUARD_LOWER : GUARD_RAISE;
+    a.limit = limit_of(p, g->u);
+    if (a.limit != g->limit) a.verb = a.limit < g->limit ? GUARD_LOWER : GUARD_RAISE;
+    g->limit = a.limit;
     return a;
 }
 

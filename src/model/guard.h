@@ -43,36 +43,40 @@ struct guard_gain {      /* degrees that the whole range makes, by least squares
     double moved, moves; /* sums of use times degrees, and of use squared */
 };
 
-struct guard_filter { /* one sensor; hotter is more, a margin is turned round */
-    double read;      /* the last reading */
-    double smooth;    /* over half a second */
-    double rest;      /* the slow part in degrees */
-    double drift;     /* what changes it besides use, in degrees a second */
+struct guard_filter {     /* one sensor; hotter is more, a margin is turned round */
+    double read;          /* the last reading */
+    double peak;          /* the highest of the last seconds */
+    double smooth, trail; /* over half a second, and a second behind that */
+    double rest;          /* the slow part in degrees */
+    double drift;         /* what changes it besides use, in degrees a second */
     struct guard_gain gain[GUARD_PACES];
     double spread; /* variance of readings around their mean, at full load */
     int64_t at_ns; /* when it was last read; 0: never */
 };
 
 struct guard_load {              /* how much of the range is used, as the die feels it */
-    double smooth, fast, mid;    /* over half a second; and as the two quick parts of the die follow it */
+    double now, smooth, top;     /* as read, over half a second, and the highest of the last seconds */
+    double fast, mid;            /* as the two quick parts of the die follow it */
     double slow;                 /* and as a cooler follows it */
     double base[GUARD_PACES];    /* of the quick parts and of the slow one, over the time of each pace */
-    bool is_idle;                /* well under the limit */
+    bool is_begun, is_idle;      /* idle: well under the limit */
     int64_t begun_ns, before_ns; /* when work last began, and the time before that */
 };
 
-struct guard_window { /* shares wanted in the present interval between calm changes */
-    double sum;
-    double near, least; /* smoothed, and the least of that, since `intervals` intervals */
-    unsigned count, intervals;
-    int64_t begun_ns;
+struct guard_window {   /* since the last change, or since it was last looked at */
+    double sum;         /* of shares wanted in the present interval */
+    double near, least; /* the share wanted, smoothed, and its least of the whole time */
+    double hottest;     /* reading of the whole time, above its target */
+    bool is_full;       /* the card was at its limit at some time */
+    unsigned count;
+    int64_t begun_ns, whole_ns; /* of the interval and of the whole time */
 };
 
 struct guard_state {
     struct guard_filter filter[GUARD_SENSORS];
     struct guard_load load;
     struct guard_window window;
-    double u;               /* share in force */
+    double u, limit;        /* share in force, and the limit last told */
     double floor, baseline; /* what it is a share of */
     int64_t begun_ns, change_ns, now_ns;
     bool is_begun;
@@ -85,7 +89,8 @@ void guard_begin(struct guard_state *g, const struct guard_policy *p, double lim
 struct guard_action guard_step(struct guard_state *g, const struct guard_policy *p, const struct sample *s,
                                int64_t now_ns);
 
-/* How far the worst sensor lies below its target, for the choice of the reading rate; NaN before the first reading. */
+/* How far the worst sensor has lain below its target in the last seconds, for the choice of the reading rate; NaN before the
+ * first reading. */
 double guard_headroom_c(const struct guard_state *g, const struct guard_policy *p);
 
 const char *guard_reason_words(enum guard_reason r);
