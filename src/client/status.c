@@ -23,14 +23,16 @@ struct wish {
 
 /* ---- asking for news ---- */
 
+/* Whether everything that is known was read since then, the slow metrics as well. */
 static bool all_are_newer(const struct rings *r, int64_t than_boot_ns) {
     for (unsigned i = 0; i < RINGS_MAX; i++) {
         for (uint32_t d = 0; r->of[i].is_open && d < ring_devices(&r->of[i].ring); d++) {
             struct ring_state state;
-            struct sample s;
+            struct latest l;
             const struct ring *ring = &r->of[i].ring;
-            if (!ring_state(ring, d, &state) || state.state != DEVICE_OK) continue;
-            if (!ring_sample(ring, d, ring_head(ring, d), &s) || s.boot_ns < than_boot_ns) return false;
+            if (!ring_state(ring, d, &state) || state.state != DEVICE_OK || !ring_latest(ring, d, &l)) continue;
+            for (int m = 0; m < METRIC_COUNT; m++)
+                if (l.of[m].boot_ns && l.of[m].boot_ns < than_boot_ns) return false;
         }
     }
     return true;

@@ -302,6 +302,12 @@ void board_judge(struct board *b, int64_t now_ns) {
     }
 }
 
+void board_guard(struct board *b, unsigned device, const struct ring_guard *g) {
+    pthread_mutex_lock(&b->device[device].lock);
+    ring_put_guard(&b->ring, device, g);
+    pthread_mutex_unlock(&b->device[device].lock);
+}
+
 /* ---- events ---- */
 
 void board_event(struct board *b, enum event_severity severity, int device, const char *kind, const char *fmt, ...) {

@@ -64,6 +64,7 @@ void board_energy_is_ours(struct board *b, unsigned device);
 /* Looks at every device's health; what changed becomes state and event. */
 void board_judge(struct board *b, int64_t now_ns);
 
+void board_guard(struct board *b, unsigned device, const struct ring_guard *g);
 void board_xid(struct board *b, unsigned device, uint64_t code, enum xid_source source, int pid, const char *process);
 void board_event(struct board *b, enum event_severity severity, int device, const char *kind, const char *fmt, ...)
     PRINTF(5, 6);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "core/heart.h"
 #include "core/watch.h"
 #include "core/xids.h"
+#include "model/budget.h"
 #include "model/settings.h"
 
 #define OPEN_PATIENCE_NS (1500 * NS_PER_MS) /* for all GPUs to be opened; the board is then laid out without the rest */
@@ -28,6 +30,8 @@
 #define COUNT_LOOK_NS (10 * NS_PER_S)
 #define RING_KEEPS_NS (8 * NS_PER_S)
 #define SETTINGS_MAX 65536
+#define LEAVE_NS (2 * NS_PER_S)
+#define BUDGET_NS (200 * NS_PER_MS)
 
 static struct sampler {
     struct settings settings; /* the main thread's; they change when they are read anew */
@@ -42,7 +46,8 @@ static struct sampler {
     struct xids xids;
     struct inventory inventory[DEVICE_MAX];
     pthread_t driver_thread;
-    bool is_open_said;
+    int gpu_total; /* GPUs of all workers */
+    bool had_budget;
 } self;
 
 /* ---- settings ---- */
@@ -53,7 +58,13 @@ static int settings_read(struct error *e) {
     snprintf(path, sizeof path, "%s/settings", self.run_dir);
     int r = file_read(path, SETTINGS_MAX, &text, e);
     if (r < 0) return r;
-    return settings_decode(&self.settings, text.s, e);
+    struct settings fresh;
+    r = settings_decode(&fresh, text.s, e);
+    if (r < 0) return r;
+    pthread_mutex_lock(&self.common.lock); /* the guards read them */
+    self.settings = fresh;
+    pthread_mutex_unlock(&self.common.lock);
+    return 0;
 }
 
 /* What can change while it runs; the rest takes a new process, which the supervisor sees to. */
@@ -64,6 +75,7 @@ static void settings_apply(void) {
     self.board.answer_ns = (int64_t)s->answer_ms * NS_PER_MS;
     self.board.lost_ns = (int64_t)s->lost_ms * NS_PER_MS;
     log_set_level((enum log_level)s->log_level);
+    atomic_fetch_add(&self.common.settings_version, 1);
     for (unsigned i = 0; i < self.watch_count; i++) watch_look(&self.watch[i]);
 }
 
@@ -208,6 +220,7 @@ static void watches_wait(void) {
 /* How many GPUs the driver has. */
 static int watches_start(struct error *e) {
     int count = gpu_count(self.common.driver, e);
+    self.gpu_total = count;
     for (int i = 0; i < count; i++) {
         if (i % self.first.workers != self.worker) continue;
         if (!strpbrk(self.first.gpus, "-") && !is_listed(self.first.gpus, i, "")) continue;
@@ -293,10 +306,62 @@ static void on_reload(void *ctx, const struct control_request *q, struct control
     if (a->result < 0) snprintf(a->text, sizeof a->text, "%.103s", e.text);
 }
 
+/* The guard of a GPU that a message names, or a reply that says why not. */
+static struct watch *guard_of(const struct control_request *q, struct control_reply *a) {
+    for (unsigned i = 0; i < self.watch_count; i++) {
+        struct watch *w = &self.watch[i];
+        if ((int64_t)w->index == q->argument[0] && w->is_guarded) return w;
+    }
+    a->result = -ENODEV;
+    snprintf(a->text, sizeof a->text, "GPU %lld is not guarded here", (long long)q->argument[0]);
+    return NULL;
+}
+
+static void guard_tell(struct watch *w, const struct guarding_order *order) {
+    guarding_tell(&w->guard, order);
+    watch_look(w);
+}
+
+static void on_guard_set(void *ctx, const struct control_request *q, struct control_reply *a) {
+    struct watch *w = guard_of(q, a);
+    if (!w) return;
+    struct guarding_order o = {.what = q->argument[1] == CONTROL_GUARD_TARGET ? ORDER_TARGET : ORDER_LIMIT,
+                               .value = (double)q->argument[2] / 1e3,
+                               .for_ns = q->argument[3] * NS_PER_MS,
+                               .confirm_ns = q->argument[4] * NS_PER_MS};
+    const struct gpu_lever *l = &w->guard.lever; /* found at the start, the same since */
+    double low = o.what == ORDER_TARGET ? 30 : l->floor, high = o.what == ORDER_TARGET ? 110 : l->top;
+    if (!(o.value >= low && o.value <= high) || q->argument[3] <= 0 || q->argument[3] > 7 * 86400000ll ||
+        q->argument[4] < 0) {
+        a->result = -ERANGE;
+        snprintf(a->text, sizeof a->text, "out of range: from %.0f to %.0f, for at most a week", low, high);
+        return;
+    }
+    guard_tell(w, &o);
+}
+
+static void on_guard_confirm(void *ctx, const struct control_request *q, struct control_reply *a) {
+    struct watch *w = guard_of(q, a);
+    if (w) guard_tell(w, &(struct guarding_order){.what = ORDER_CONFIRM});
+}
+
+static void on_guard_restore(void *ctx, const struct control_request *q, struct control_reply *a) {
+    if (q->argument[0] >= 0) {
+        struct watch *w = guard_of(q, a);
+        if (w) guard_tell(w, &(struct guarding_order){.what = ORDER_RESTORE});
+        return;
+    }
+    for (unsigned i = 0; i < self.watch_count; i++)
+        if (self.watch[i].is_guarded) guard_tell(&self.watch[i], &(struct guarding_order){.what = ORDER_RESTORE});
+}
+
 static const struct control_verb_row verbs[CONTROL_VERBS] = {
-    [CONTROL_PING] = {"ping",   on_ping  },
-    [CONTROL_LOOK] = {"look",   on_look  },
-    [CONTROL_RELOAD] = {"reload", on_reload},
+    [CONTROL_PING] = {"ping",          on_ping         },
+    [CONTROL_LOOK] = {"look",          on_look         },
+    [CONTROL_RELOAD] = {"reload",        on_reload       },
+    [CONTROL_GUARD_SET] = {"guard set",     on_guard_set    },
+    [CONTROL_GUARD_CONFIRM] = {"guard confirm", on_guard_confirm},
+    [CONTROL_GUARD_RESTORE] = {"guard restore", on_guard_restore},
 };
 
 /* ---- the main thread ---- */
@@ -326,6 +391,36 @@ static void slow_judge(int64_t now_ns) {
     }
 }
 
+/* The power budget: this thread only shares it out, the cards' own threads set. With several workers each has the part
+ * that its GPUs are of all. */
+static void budget_tick(int64_t now_ns) {
+    static struct budget_state budget;
+    static struct budget_plan plan;
+    struct budget_card cards[GPU_MAX];
+    unsigned n = self.watch_count;
+    double total_w = self.settings.budget_w > 0 ? self.settings.budget_w * n / (double)self.gpu_total : INFINITY;
+    if (self.settings.budget_w <= 0 && !self.had_budget) return;
+    self.had_budget = self.settings.budget_w > 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct watch *w = &self.watch[i];
+        const struct guarding *g = &w->guard;
+        bool is_ours = w->is_guarded && g->lever.kind == LEVER_POWER;
+        cards[i] = (struct budget_card){.min_w = g->lever.floor,
+                                        .baseline_w = fmin(g->wish, is_ours ? g->lever.top : g->lever.floor),
+                                        .enforced_w = g->in_force,
+                                        .draw_w = g->draw_w,
+                                        .wants_more = g->is_held,
+                                        .can_set = is_ours && g->acts,
+                                        .is_there = is_ours && board_is_there(&self.board, (unsigned)w->device)};
+    }
+    budget_step(&budget, cards, n, total_w, now_ns, &plan);
+    for (size_t k = 0; k < plan.changes; k++) {
+        struct watch *w = &self.watch[plan.change[k].card];
+        w->guard.cap = plan.change[k].limit_w;
+        watch_look(w);
+    }
+}
+
 static void tick(void) {
     int64_t now_ns = clock_boot_ns();
     self.heart->beat_ns = now_ns;
@@ -339,8 +434,18 @@ static void tick(void) {
     pthread_mutex_unlock(&self.common.lock);
 }
 
-/* Ends the process, whatever threads are stuck in the driver. */
+/* Every thread puts its own card back; one that is stuck in the driver is waited for only so long: its record stays. */
+static void guards_leave(void) {
+    int64_t until_ns = clock_boot_ns() + LEAVE_NS;
+    self.common.leaving = 1;
+    for (unsigned i = 0; i < self.watch_count; i++) watch_look(&self.watch[i]);
+    while (self.common.guarded > 0 && clock_boot_ns() < until_ns) clock_sleep_until(clock_boot_ns() + 2 * NS_PER_MS);
+}
+
+/* Ends the process, whatever threads are stuck in the driver. Who only wants a fresh start leaves the cards as they are:
+ * the next process finds the records and goes on. */
 static void leave(int code, const char *why) {
+    if (code == 0) guards_leave();
     log_line(code == 0 || code == SAMPLER_AGAIN ? LOG_INFO : LOG_ERROR, "stop", -1, "%s", why);
     if (self.common.open_ns) self.heart->open_ns = self.common.open_ns;
     _exit(code);
@@ -372,6 +477,8 @@ static void main_loop(int signals, int control, pid_t parent) {
         }
         if (getppid() != parent) leave(0, "the supervisor is gone");
         int wait_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
+        if (self.heart->ready_ns) budget_tick(now_ns);
+        if (self.had_budget && wait_ms > BUDGET_NS / NS_PER_MS) wait_ms = BUDGET_NS / NS_PER_MS;
         if (!self.heart->ready_ns && wait_ms > 50) wait_ms = 50;
         if (poll(fds, ARRAY_LEN(fds), wait_ms) <= 0) continue;
         if (fds[0].revents) on_signal(signals);
@@ -392,6 +499,10 @@ static int start(char **argv, int *signals, int *control, struct error *e) {
     if (r >= 0) r = fence_open(self.run_dir, &self.common.fence, e);
     if (r < 0) return r;
     self.first = self.settings;
+    self.common.settings = &self.settings;
+    snprintf(path, sizeof path, "%s/guard", self.first.dir);
+    struct error ignored;
+    (void)!dir_make(path, 0755, &ignored); /* without it the guard says that it cannot record */
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);

@@ -68,6 +68,7 @@ static int settings_from_fd(int fd, struct error *e) {
 /* Simulated GPUs are reached as real ones are: by a library, a kernel log, and nothing else. */
 static void settings_simulate(struct settings *s) {
     if (!s->sim) return;
+    if (strcmp(s->lock_dir, "/dev/shm") == 0) snprintf(s->lock_dir, sizeof s->lock_dir, "%s", self.sim_dir);
     snprintf(s->gpu_library, sizeof s->gpu_library, "%s", self.library);
     if (strcmp(s->kmsg, "/dev/kmsg") == 0) snprintf(s->kmsg, sizeof s->kmsg, "%s", self.kmsg);
 }
@@ -76,6 +77,7 @@ static int settings_write(struct error *e) {
     char path[256];
     AUTO(buf_done) struct buf text = {0};
     struct settings s = self.settings;
+    snprintf(s.dir, sizeof s.dir, "%s", self.instance.dir);
     settings_simulate(&s);
     settings_encode(&s, &text);
     snprintf(path, sizeof path, "%s/settings", self.instance.run);
@@ -162,7 +164,8 @@ static const char *differs(const struct settings *a, const struct settings *b, c
 }
 
 static void settings_spread(const struct settings *before) {
-    static const char *const needs_process[] = {"gpus", "gpu_library", "sampler.kmsg", NULL};
+    static const char *const needs_process[] = {"gpus",       "gpu_library",    "sampler.kmsg",
+                                                "guard.mode", "guard.lock_dir", NULL};
     bool is_new_process = differs(before, &self.settings, needs_process) != NULL;
     for (unsigned i = 0; i < self.count; i++) {
         struct child *c = &self.child[i];

@@ -11,6 +11,9 @@
 #include "model/rates.h"
 
 #define STACK_BYTES (256 * 1024)
+#define GUARD_NS (100 * NS_PER_MS)
+#define GUARD_FAR_NS NS_PER_S /* however rare the rounds are */
+#define MARGIN_NS (900 * NS_PER_MS)
 #define QUICK_NS (2 * NS_PER_MS)
 #define REPLAN_NS (60 * NS_PER_S)
 #define RETRY_NS (2 * NS_PER_S)
@@ -159,6 +162,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
         return;
     }
     if (i == 0) self_metrics(w, &s, due_ns);
+    if (i == 0) guarding_step(&w->guard, &s, s.boot_ns);
     if (r.has_processes && i == 0) atomic_store(&w->is_shared, p->total > 1);
     board_end(w->common->board, device, &s, r.has_processes ? p : NULL, false, NULL);
     if (!was_there && i == 0) watch_look(w); /* what is seldom read went with the rest: it is wanted now */
@@ -166,21 +170,96 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
 
 static int64_t next_tick(int64_t now_ns, int64_t base_ns) { return (now_ns / base_ns + 1) * base_ns; }
 
+/* The calls that the guard cannot do without, for the rounds between the rounds. */
+static uint64_t guard_calls(const struct gpu_driver *d) {
+    uint64_t calls = 0;
+    for (unsigned c = 0; c < gpu_calls(d); c++) {
+        const struct gpu_call *k = gpu_call(d, c);
+        for (const int *id = k->metrics; k->weight >= 1 && k->least_ms == 0 && *id >= 0; id++)
+            if (*id == METRIC_TEMP_CORE || *id == METRIC_TEMP_MEMORY || *id == METRIC_POWER || *id == METRIC_UTIL_GPU ||
+                *id == METRIC_REASON_POWER_CAP || *id == METRIC_POWER_LIMIT_ENFORCED)
+                calls |= BIT(c);
+    }
+    return calls;
+}
+
+static uint64_t calls_of(const struct gpu_driver *d, int metric) {
+    uint64_t calls = 0;
+    for (unsigned c = 0; c < gpu_calls(d); c++)
+        for (const int *id = gpu_call(d, c)->metrics; *id >= 0; id++)
+            if (*id == metric) calls |= BIT(c);
+    return calls;
+}
+
+/* Near its target a card is read ten times a second, whatever the pace of the rounds: just what the guard needs. */
+static void round_guard(struct watch *w, struct misses *m, uint64_t calls) {
+    struct sample s;
+    struct round r = {0};
+    memset(&s, 0, sizeof s);
+    s.boot_ns = clock_boot_ns();
+    s.real_ns = clock_real_ns();
+    board_begin(w->common->board, (unsigned)w->device, s.boot_ns);
+    for (unsigned c = 0; calls; c++, calls >>= 1) {
+        if (!(calls & 1)) continue;
+        atomic_store_explicit(&w->fast_call, (int)c, memory_order_relaxed);
+        call_make(w, w->gpu, c, &s, NULL, m, &r, s.boot_ns);
+        if (r.lost) break;
+    }
+    atomic_store_explicit(&w->fast_call, -1, memory_order_relaxed);
+    if (w->common->end) return;
+    guarding_step(&w->guard, &s, s.boot_ns); /* also when nothing came: a sensor that is silent counts as hot */
+    if (r.came > 0 && !r.lost)
+        board_end(w->common->board, (unsigned)w->device, &s, NULL, false, NULL);
+    else
+        board_end(w->common->board, (unsigned)w->device, NULL, NULL, r.lost > 0, NULL);
+}
+
+static void guard_settings(struct watch *w) {
+    struct watch_common *c = w->common;
+    if (w->guard.settings_seen == c->settings_version) return;
+    w->guard.settings_seen = c->settings_version;
+    pthread_mutex_lock(&c->lock);
+    guarding_reconfigure(&w->guard, c->settings);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Only a process that ends for good gives its cards back: the next one finds the record and goes on. */
+static void guard_give_back(struct watch *w) {
+    if (!atomic_exchange(&w->is_guarded, false)) return;
+    if (w->common->leaving) guarding_close(&w->guard);
+    atomic_fetch_sub(&w->common->guarded, 1);
+}
+
 static void fast_rounds(struct watch *w) {
     struct misses m[1 + MIG_MAX];
     struct ring_processes p;
+    const uint64_t for_guard = guard_calls(w->common->driver), margin = calls_of(w->common->driver, METRIC_TEMP_MARGIN);
+    int64_t margin_ns = 0;
     uint32_t seen = atomic_load(&w->bell);
     memset(m, 0, sizeof m);
-    int64_t due_ns = clock_boot_ns();
-    while (!w->common->end) {
-        for (unsigned i = 0; i < parts(w); i++) round_fast(w, i, &m[i], &p, due_ns);
+    int64_t due_ns = clock_boot_ns(), tick_ns = due_ns;
+    while (!w->common->end && !w->common->leaving) {
         int64_t base_ns = w->common->base_ns;
-        int64_t now_ns = clock_boot_ns(), next_ns = next_tick(now_ns, base_ns);
-        if (now_ns - due_ns > w->common->board->answer_ns)
-            next_ns = now_ns; /* it was stuck: do not wait for the tick */
+        guard_settings(w);
+        if (due_ns >= tick_ns) {
+            for (unsigned i = 0; i < parts(w); i++) round_fast(w, i, &m[i], &p, due_ns);
+            tick_ns = next_tick(clock_boot_ns(), base_ns);
+        } else {
+            /* the margin costs a hundred times the others on some cards: once a second is enough */
+            bool is_due = guarding_is_near(&w->guard) && due_ns >= margin_ns;
+            if (is_due) margin_ns = due_ns + MARGIN_NS;
+            round_guard(w, &m[0], for_guard | (is_due ? margin : 0));
+        }
+        int64_t now_ns = clock_boot_ns(), next_ns = tick_ns;
+        if (now_ns - due_ns > w->common->board->answer_ns) next_ns = tick_ns = now_ns; /* it was stuck: do not wait */
+        int64_t guard_ns = next_tick(now_ns, guarding_is_near(&w->guard) ? GUARD_NS : GUARD_FAR_NS);
+        if (guarding_is_on(&w->guard) && guard_ns < next_ns) next_ns = guard_ns;
         /* someone changed the rate or asked to look: the tick is then */
-        due_ns = doze(w, next_ns, &seen) ? clock_boot_ns() : next_ns;
+        bool was_rung = doze(w, next_ns, &seen);
+        due_ns = was_rung ? clock_boot_ns() : next_ns;
+        if (was_rung) tick_ns = due_ns;
     }
+    guard_give_back(w);
 }
 
 /* ---- the slow thread ---- */
@@ -389,6 +468,13 @@ static void *fast_main(void *arg) {
     if (c->end || w->device < 0) return NULL;
 
     struct error e;
+    pthread_mutex_lock(&c->lock);
+    struct settings settings = *c->settings;
+    pthread_mutex_unlock(&c->lock);
+    guarding_open(&w->guard, w->gpu, c->board, (unsigned)w->device, &settings);
+    w->guard.settings_seen = c->settings_version;
+    atomic_fetch_add(&c->guarded, 1);
+    atomic_store(&w->is_guarded, true);
     atomic_store(&w->fast_calls, essential_calls(c->driver));
     if (thread_start(slow_main, w, &e) < 0) log_line(LOG_ERROR, "thread", (int)w->index, "no slow metrics: %s", e.text);
     fast_rounds(w);

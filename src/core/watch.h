@@ -8,6 +8,7 @@
 
 #include "core/board.h"
 #include "core/fence.h"
+#include "core/guarding.h"
 #include "gpu/device.h"
 
 enum watch_stage { WATCH_OPENING, WATCH_OPENED, WATCH_FAILED, WATCH_FENCED, WATCH_FORBIDDEN, WATCH_RUNNING };
@@ -24,7 +25,11 @@ struct watch_common {
     _Atomic int64_t open_ns; /* how long a GPU took to open that came too late; 0: none did */
     _Atomic int end;         /* not 0: this process has to end, with this exit code; why is in end_why */
     char end_why[248];
-    int end_fd; /* becomes readable then */
+    int end_fd;                        /* becomes readable then */
+    const struct settings *settings;   /* under the lock: they change when they are read anew */
+    _Atomic unsigned settings_version; /* which ones they are */
+    _Atomic int leaving;               /* the process is to end: put the cards back first */
+    _Atomic int guarded;               /* watches that have a card to put back */
 };
 
 struct watch {
@@ -42,6 +47,8 @@ struct watch {
     _Atomic int64_t fast_cpu_ns, slow_cpu_ns;
     _Atomic bool is_shared; /* two processes or more */
     bool slow_is_reported;
+    struct guarding guard;
+    _Atomic bool is_guarded; /* guard may be used by other threads: orders, the budget */
 };
 
 /* Starts the threads: the GPU is opened in one of them, because that can hang as well. */

@@ -12,7 +12,7 @@ enum guard_drift { DRIFT_YIELD, DRIFT_ASSERT };
 enum guard_stale { STALE_OWN, STALE_ALL };
 
 struct settings {
-    char dir[200], gpu_library[256], listen[128], gpus[1024], kmsg[256], sim_model[256], config[256], lock_dir[200];
+    char dir[200], gpu_library[256], listen[128], gpus[1024], kmsg[256], sim_model[256], config[256], lock_dir[256];
     int wait_ms, workers, answer_ms, lost_ms, sim, log_level, guard_mode, grace_ms, drift, clear_stale;
     double hot_c, memory_c, margin_c, budget_w, slow_percent;
     bool sim_costs;

@@ -26,7 +26,7 @@ class Instance:
         self.dir = path or Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
         self.log_path = self.dir / "log"
         self.env = clean_env(**(env or {}), **({"GPUSIM_DIR": sim.dir} if sim else {}))
-        command = [GPUMGR, role, "--dir", self.dir, *(["--gpu-library", LIBRARY] if sim else []), *flags]
+        command = [GPUMGR, role, "--dir", self.dir, *(["--gpu-library", LIBRARY, "--guard.lock-dir", sim.dir] if sim else []), *flags]
         self.started = time.monotonic()
         self.process = subprocess.Popen(list(map(str, command)), env=self.env, stderr=self.log_path.open("w"))
 
