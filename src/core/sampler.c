@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "core/control.h"
 #include "core/heart.h"
+#include "core/inspect.h"
 #include "core/watch.h"
 #include "core/xids.h"
 #include "model/budget.h"
@@ -44,6 +45,7 @@ static struct sampler {
     struct watch watch[GPU_MAX];
     _Atomic unsigned watch_count;
     struct xids xids;
+    struct inspect inspect;
     struct inventory inventory[DEVICE_MAX];
     pthread_t driver_thread;
     int gpu_total; /* GPUs of all workers */
@@ -286,6 +288,9 @@ static void *driver_main(void *arg) {
     self.xids.count = self.watch_count;
     snprintf(self.xids.kmsg, sizeof self.xids.kmsg, "%s", self.first.kmsg);
     xids_start(&self.xids);
+    self.inspect = (struct inspect){.common = &self.common, .watches = self.watch, .count = self.watch_count};
+    snprintf(self.inspect.dir, sizeof self.inspect.dir, "%s", self.first.dir);
+    if (self.watch_count) inspect_start(&self.inspect);
     self.heart->ready_ns = clock_boot_ns();
     count_watch(count);
     return NULL;
