@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "model/baseline.h"
 
-#define NEAR_C 20.0
 #define SETTLE_NS (1500 * NS_PER_MS) /* after setting a limit, its echo may take this long */
 #define DRIFT_SHARE 0.004            /* of the range: less is rounding */
 #define COOL_C 30.0
@@ -353,9 +352,20 @@ void guarding_step(struct guarding *g, struct sample *s, int64_t now_ns) {
 
 bool guarding_is_on(const struct guarding *g) { return g->is_taken && g->mode != RING_GUARD_OFF; }
 
+/* How far one sensor lies below its target; NaN: it was not read yet. */
+static double headroom_of(const struct guarding *g, int sensor) {
+    struct guard_policy one = g->policy;
+    for (int k = 0; k < GUARD_SENSORS; k++) one.uses[k] = k == sensor;
+    return guard_headroom_c(&g->state, &one);
+}
+
+/* The margin counts from the hottest spot, which stands well above the rest under any load: it is near later. */
 bool guarding_is_near(const struct guarding *g) {
-    double h = guard_headroom_c(&g->state, &g->policy);
-    return g->is_taken && g->mode != RING_GUARD_OFF && !(h > NEAR_C);
+    static const double near_c[GUARD_SENSORS] = {[GUARD_CORE] = 20, [GUARD_MEMORY] = 20, [GUARD_MARGIN] = 8};
+    if (!guarding_is_on(g)) return false;
+    for (int k = 0; k < GUARD_SENSORS; k++)
+        if (g->policy.uses[k] && !(headroom_of(g, k) > near_c[k])) return true;
+    return false;
 }
 
 void guarding_tell(struct guarding *g, const struct guarding_order *order) {
