@@ -13,7 +13,8 @@ const char toy_ranges[] =
     "degrees, 0-0.5 s late; power noise 0-5 %, power told at once or as a mean of 1 s; limits act within 0.1-0.5 s; "
     "work "
     "as power^(0.6-0.9); targets of 70-90 C, at least 5 C above what a cold card jumps to, where about 15-110 % of the "
-    "range can be kept up; a load step alone, and then: cooling 1.3-2 times worse within 10 s, or air 15 C warmer within a minute, "
+    "range can be kept up; a load step alone, and then: cooling 1.3-2 times worse within 10 s, or air 15 C warmer "
+    "within a minute, "
     "or a square wave of 2-60 s";
 
 static double uniform(struct toy *t) {

@@ -4,10 +4,10 @@
 
 /* Where to aim. Readings are whole degrees and the die swings around its mean with the power of one and the same work:
  * the peaks of that swing may pass the target by less than a degree. */
-#define ALLOW_C 0.578
-#define AIM_MOST_C 0.183 /* above the target, for a card whose readings stand still */
+#define ALLOW_C 0.607
+#define AIM_MOST_C 0.227 /* above the target, for a card whose readings stand still */
 #define JUMP_FIRST_C 22
-#define PEAK_SIGMAS 4.12 /* the largest of thousands of readings, against a mean of half a second */
+#define PEAK_SIGMAS 4.03 /* the largest of thousands of readings, against a mean of half a second */
 #define SWING_MOST_C 4.0
 #define SPREAD_FIRST 0.1 /* variance, before any is measured: 1.6 degrees of swing */
 #define STEADY_USE 0.25  /* one and the same work varies by less */
@@ -17,50 +17,53 @@
 /* How a die follows its power: most at once, some within seconds (fitted on an H200: 0.18 s and 1.95 s, 24 %). */
 #define SMOOTH_S 0.5 /* half the second over which most cards average their power: temperatures are delayed likewise */
 #define FAST_S 0.2
-#define MID_S 2.08
+#define MID_S 2.07
 #define MID_SHARE 0.219
 #define PEAK_FALL_CS 2.0 /* so fast a peak is forgotten */
 #define LEARN_S 0.3      /* readings further apart tell power and temperature of different moments */
 #define GAIN_USE 0.08    /* smaller changes of use teach nothing */
 #define COOLER_S 18.6    /* about the time constant of a cooler: only what it does within the lead matters */
-#define CLIMB_LEAST 0.8
+#define CLIMB_LEAST 0.971
 #define CLIMB_MOST 10.0
 #define JUMP_LEAST_C 8.0
 #define JUMP_MOST_C 60.0
 
 #define FILTER_S 1.61     /* time constant of the slow part's filter */
 #define UNSETTLED_USE 0.1 /* after a change of use of this size it takes in half */
-#define TRUST_LEAST 0.793
+#define TRUST_LEAST 0.616
 #define LEAD_S 6.31
-#define PATIENT_LEAD_S 0.3
+#define PATIENT_LEAD_S 0.661
 #define TOP_FALL 0.1 /* a second: the use that a reading which comes late belongs to */
 #define EXCESS_GAIN 1.3
-#define LATE_MOST_C 3.13 /* after a change of use more is a sensor that comes late */
-#define GAP_S 10.0       /* after a silence of this length filters start anew */
+#define LATE_MOST_C 3 /* after a change of use more is a sensor that comes late */
+#define GAP_S 10.0    /* after a silence of this length filters start anew */
 
 #define CALM_NS 10000000000ll /* between changes that are not urgent: 6 a minute */
 #define URGENT_S 0.406        /* between urgent ones: what the last did must show first */
 #define URGENT_NS ((int64_t)(URGENT_S * 1e9))
+#define FAR_C 4
 #define TRAIL_S 1
-#define FALL_C 0.067       /* so far below its mean of seconds it is falling: whatever was done shows */
-#define URGENT_C 0.72      /* expected beyond the aim by so much: now */
-#define LOWER_BAND_C 0.139 /* less is not worth a change */
-#define RAISE_BAND_C 1.03
+#define FALL_C 0.067         /* so far below its mean of seconds it is falling: whatever was done shows */
+#define URGENT_C 0.72        /* expected beyond the aim by so much: now */
+#define SLOW_URGENT_C 4.0    /* the same for a card that is read seldom: power and temperature of moments mislead */
+#define SLOW_NS 8000000000ll /* and for so long after */
+#define LOWER_BAND_C 0.1     /* less is not worth a change */
+#define RAISE_BAND_C 1.01
 #define LOWER_GAIN 0.703
-#define RAISE_GAIN 0.301
-#define PATIENT_GAIN 1.07
-#define RAISE_MOST 0.292
+#define RAISE_GAIN 0.274
+#define PATIENT_GAIN 1.1
+#define RAISE_MOST 0.347
 #define NEARLY_ALL 0.98 /* so near to the baseline it is the baseline */
-#define NEAR_S 0.613
+#define NEAR_S 1.16
 #define WANT_LEAST (-0.5) /* shares wanted are counted a little beyond what can be had */
 #define WANT_MOST 1.5
 #define WORK_USE 0.229           /* so far under its limit a card idles */
 #define WORK_NS 90000000000ll    /* work that began twice within this comes and goes */
 #define PATIENT_NS 60000000000ll /* and is looked at for so long at most before it is given more */
 #define STEADY_NS 40000000000ll  /* steady work for so long */
-#define NUDGE_C 0.271            /* may then have so much more, if no reading passed the target */
+#define NUDGE_C 0.081            /* may then have so much more, if no reading passed the target */
 #define FULL_USE 0.1             /* at its limit, as far as power tells */
-#define REACH_S 11.4
+#define REACH_S 16
 #define FILL_MOST 0.06      /* cards keep a little under their limit */
 #define CLOCK_EXPONENT 1.35 /* of heat over clock, voltage and all */
 #define IDLE_USE 0.1        /* a card that idles lies so far below the floor, where power is not known */
@@ -223,7 +226,20 @@ static bool is_patient(const struct guard_state *g) {
 static int64_t patience_ns(const struct guard_state *g) {
     int64_t period_ns = g->load.begun_ns - g->load.before_ns;
     if (g->load.is_idle || !g->load.before_ns || period_ns > PATIENT_NS) return PATIENT_NS;
-    return period_ns * 3 / 2 > 2 * CALM_NS ? period_ns * 3 / 2 : 2 * CALM_NS;
+    return period_ns * 9 / 8 > 2 * CALM_NS ? period_ns * 9 / 8 : 2 * CALM_NS;
+}
+
+/* The mean to hold, so that the swing around it stays within what is allowed. */
+static double aim_c(const struct guard_filter *f, double target) {
+    double swing = fmin(PEAK_SIGMAS * sqrt(fmax(f->spread - ROUNDING, 0)), SWING_MOST_C);
+    return target + fmin(ALLOW_C - swing, AIM_MOST_C);
+}
+
+/* Working, but cooling already or still far from its aim: whatever was done shows, there is time to see more. */
+static bool can_wait(const struct guard_state *g, const struct guard_filter *f, double target) {
+    double aim = aim_c(f, target);
+    if (f->smooth >= aim) return false;
+    return f->smooth < f->trail - FALL_C || (!g->load.is_idle && f->smooth < aim - FAR_C);
 }
 
 /* The share of the range at which this sensor stays at its aim: if all of it is used this instant; if it goes on like this
@@ -231,8 +247,7 @@ static int64_t patience_ns(const struct guard_state *g) {
 static double wanted(const struct guard_state *g, const struct guard_filter *f, double target) {
     const struct guard_load *l = &g->load;
     double jump = jump_c(f), fast_c = (1 - MID_SHARE) * jump, climb = climb_cs(f);
-    double swing = fmin(PEAK_SIGMAS * sqrt(fmax(f->spread - ROUNDING, 0)), SWING_MOST_C);
-    double aim = target + fmin(ALLOW_C - swing, AIM_MOST_C);
+    double aim = aim_c(f, target);
     double want = WANT_MOST, leads[] = {0, is_patient(g) ? PATIENT_LEAD_S : LEAD_S};
     double slope = f->drift + climb * (l->base[GUARD_QUICK] - g->u);
     for (int k = 0; k < 2; k++) {
@@ -250,7 +265,8 @@ struct outlook {
     double hot_c;            /* the worst reading, above its target */
     enum guard_reason reason;
     bool is_blind, is_known;
-    bool is_falling; /* it cools already, and is below its aim */
+    bool can_wait;
+    bool is_slow; /* read so seldom that it must be far from its target */
 };
 
 static struct outlook look(struct guard_state *g, const struct guard_policy *p, const struct sample *s,
@@ -270,7 +286,7 @@ static struct outlook look(struct guard_state *g, const struct guard_policy *p, 
         o.want = want;
         o.jump_c = jump_c(f);
         o.climb_cs = climb_cs(f);
-        o.is_falling = f->smooth < f->trail - FALL_C && f->smooth < heat(k, p->target[k]);
+        o.can_wait = can_wait(g, f, heat(k, p->target[k]));
         o.reason = hot_of[k];
     }
     o.want = clamp(o.want, WANT_LEAST, WANT_MOST);
@@ -326,7 +342,7 @@ static struct guard_action calm_change(struct guard_state *g, const struct outlo
     double steady = w->sum / w->count - g->u, down = patient ? w->least - g->u : steady;
     double way = patient ? (!is_over ? 0 : w->is_full ? told : down) : steady;
     if (w->hottest >= 1) down = fmin(down, (0.5 - w->hottest) / o->jump_c);
-    if (patient && w->is_full && w->hottest < 0) down = 0; /* it went well */
+    if (o->is_slow || (patient && w->is_full && w->hottest < 0)) down = 0; /* it went well */
     window_begin(w, is_over, now_ns);
 
     if (down * o->jump_c < -LOWER_BAND_C) return change(g, fmax(g->u + LOWER_GAIN * down, 0), o->reason, now_ns);
@@ -381,6 +397,8 @@ struct guard_action guard_step(struct guard_state *g, const struct guard_policy 
     g->now_ns = now_ns;
     load_take(g, p, s, dt, now_ns);
     struct outlook o = look(g, p, s, now_ns);
+    if (dt > LEARN_S) g->slow_ns = now_ns;
+    o.is_slow = g->load.is_idle && now_ns - g->slow_ns < SLOW_NS;
     window_take(&g->window, &o, g->load.fast > g->u - FULL_USE, dt);
 
     struct guard_action a;
@@ -388,7 +406,8 @@ struct guard_action guard_step(struct guard_state *g, const struct guard_policy 
         a = change(g, 0, GUARD_BLIND, now_ns);
     else if (!o.is_known)
         a = change(g, g->u, GUARD_CALM, now_ns);
-    else if ((g->u - o.want) * o.jump_c > URGENT_C && !o.is_falling && now_ns - g->change_ns >= URGENT_NS)
+    else if ((g->u - o.want) * o.jump_c > (o.is_slow ? SLOW_URGENT_C : URGENT_C) && !o.can_wait &&
+             now_ns - g->change_ns >= URGENT_NS)
         a = change(g, fmax(o.want, 0), o.reason, now_ns);
     else
         a = calm_change(g, &o, now_ns);

@@ -79,6 +79,7 @@ struct guard_state {
     double u, limit;        /* share in force, and the limit last told */
     double floor, baseline; /* what it is a share of */
     int64_t begun_ns, change_ns, now_ns;
+    int64_t slow_ns; /* when readings were last far apart */
     bool is_begun;
 };
 
