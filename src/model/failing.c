@@ -278,18 +278,26 @@ static void insert(double *sorted, size_t *n, double value) {
     sorted[at] = value;
 }
 
-/* How much warmer than their histories the others are: their median, and how many told. */
-static double others_off_c(const struct failing *f, size_t n, size_t self, size_t *ret_count) {
+struct others {      /* how much warmer than their histories the others are */
+    double off_c;    /* their median */
+    double spread_c; /* between their quarters: neighbours that disagree tell less */
+    size_t count;
+};
+
+/* self: a card, or n for what all of them say. */
+static struct others others_of(const struct failing *f, size_t n, size_t self) {
     double sorted[GPU_MAX + 1];
-    size_t count = 0;
+    struct others o = {0};
     for (size_t i = 0; i < n; i++) {
         const struct failing_card *c = &f->card[i];
-        if (i != self && c->off_age_s < STALE_S && !c->mark[FAILING_COOLING].is_up) insert(sorted, &count, c->off_c);
+        if (i != self && c->off_age_s < STALE_S && !c->mark[FAILING_COOLING].is_up) insert(sorted, &o.count, c->off_c);
     }
-    if (self < n && count < 2 && f->card[self].idle_age_s < IDLE_STALE_S) insert(sorted, &count, f->card[self].idle_c);
-    *ret_count = count;
-    size_t middle = self < n ? count / 2 : (count - 1) / 2; /* of two: whichever calls less */
-    return count ? sorted[middle] : 0;
+    if (self < n && o.count < 2 && f->card[self].idle_age_s < IDLE_STALE_S)
+        insert(sorted, &o.count, f->card[self].idle_c);
+    if (o.count == 0) return o;
+    o.off_c = sorted[self < n ? o.count / 2 : (o.count - 1) / 2]; /* of two: whichever calls less */
+    o.spread_c = sorted[(o.count - 1) - (o.count - 1) / 4] - sorted[(o.count - 1) / 4];
+    return o;
 }
 
 static void off_take(struct failing_card *c, const struct view *v) {
@@ -307,13 +315,12 @@ static void off_take(struct failing_card *c, const struct view *v) {
 static void cooling_check(struct failing *f, const struct failing_policy *p, size_t n, size_t i, const struct view *v) {
     struct failing_card *c = &f->card[i];
     if (!v->is_any) return;
-    size_t told;
-    double room = others_off_c(f, n, i, &told);
-    double excess = v->warm_c - v->guess.warm_c - room;
+    struct others others = others_of(f, n, i);
+    double excess = v->warm_c - v->guess.warm_c - others.off_c;
     double allowed = fmax(p->least_c, p->factor * v->guess.rise_c);
     if (!is_known(&v->guess) || v->is_rough) allowed *= 2;
     if (v->guess.total < SURE_MINUTES) allowed *= 1.5;
-    if (told == 0) allowed += BLIND_C;
+    allowed += others.count == 0 ? BLIND_C : others.spread_c / 2;
 
     bool has_past = v->guess.total >= LEARNT_MINUTES;
     enum finding what = CANNOT_TELL;
@@ -325,7 +332,7 @@ static void cooling_check(struct failing *f, const struct failing_policy *p, siz
         c->expected_c = v->guess.rise_c;
     }
     bool is_suspect = has_past && (excess > allowed * 0.6 || c->mark[FAILING_COOLING].is_up);
-    if (!is_suspect && !v->is_rough) warmth_learn(&c->past.warmth, v->load, v->warm_c - room, v->minutes);
+    if (!is_suspect && !v->is_rough) warmth_learn(&c->past.warmth, v->load, v->warm_c - others.off_c, v->minutes);
 }
 
 /* A card that was bad from its first day has a history that says so: only others of its kind tell. */
@@ -347,24 +354,23 @@ static void unlike_check(struct failing *f, const struct failing_input *in, size
 /* What all share is normal where it goes with the power of the machine: cards warm each other's air. */
 static void room_check(struct failing *f, const struct failing_policy *p, const struct view *views, size_t n) {
     double power = 0, cards = 0;
-    size_t told;
     for (size_t i = 0; i < n; i++) {
         if (!views[i].is_any) continue;
         power += views[i].load.power;
         cards++;
     }
-    double off = others_off_c(f, n, n, &told);
-    f->room_off_c = off;
-    if (told < 2 || cards < 2) return;
+    struct others all = others_of(f, n, n);
+    f->room_off_c = all.off_c;
+    if (all.count < 2 || cards < 2) return;
     int k = (int)fmin(power / cards * WARMTH_POWERS, WARMTH_POWERS - 1);
     struct failing_room *r = &f->room;
-    double total = 0, drift = off - (double)r->off_c[k];
+    double total = 0, drift = all.off_c - (double)r->off_c[k];
     for (int b = 0; b < WARMTH_POWERS; b++) total += (double)r->minutes[b];
     bool has_past = total >= LEARNT_MINUTES && r->minutes[k] >= WARMTH_NEAR;
-    enum finding what = !has_past                 ? CANNOT_TELL
-                        : drift > p->room_c       ? BAD
-                        : drift < p->room_c * 0.6 ? GOOD
-                                                  : CANNOT_TELL;
+    enum finding what = !has_past                              ? CANNOT_TELL
+                        : drift > p->room_c + all.spread_c / 2 ? BAD
+                        : drift < p->room_c * 0.6              ? GOOD
+                                                               : CANNOT_TELL;
     mark_take(&f->room_mark, FAILING_ROOM, what, 60);
     if (f->room_mark.is_up) return;
     if (has_past) drift = fmin(fmax(drift, -ROOM_STEP_C), ROOM_STEP_C);
