@@ -104,6 +104,28 @@ static void look(struct inspect *x) {
     tell(b, -1, room, failing.room_up);
 }
 
+/* What the room is like belongs to the machine, and to the workers' shares of it. */
+static void room_path(const struct inspect *x, char *ret, size_t room) {
+    snprintf(ret, room, "%s/cooling/room.%u", x->dir, x->worker);
+}
+
+static void room_load(const struct inspect *x) {
+    char path[360];
+    struct error e;
+    AUTO(buf_done) struct buf bytes = {0};
+    room_path(x, path, sizeof path);
+    if (file_read(path, sizeof failing.room, &bytes, &e) >= 0 && bytes.len == sizeof failing.room)
+        memcpy(&failing.room, bytes.s, sizeof failing.room);
+}
+
+static void room_save(const struct inspect *x) {
+    char path[360];
+    struct error e;
+    room_path(x, path, sizeof path);
+    if (file_write(path, 0644, &failing.room, sizeof failing.room, false, &e) < 0)
+        log_line(LOG_DEBUG, "cooling_history", -1, "%s", e.text);
+}
+
 static void *inspect_main(void *arg) {
     struct inspect *x = arg;
     char path[320];
@@ -114,12 +136,14 @@ static void *inspect_main(void *arg) {
         log_line(LOG_WARN, "cooling_history", -1, "what is learnt of the cooling is not kept: %s", e.text);
     for (unsigned i = 0; i < x->count; i++)
         if (x->watches[i].device >= 0) history_load(x, i, (unsigned)x->watches[i].device);
+    room_load(x);
     int64_t save_ns = clock_boot_ns() + SAVE_NS;
     while (!x->common->end && !x->common->leaving) {
         clock_sleep_until((clock_boot_ns() / STEP_NS + 1) * STEP_NS + OFFSET_NS);
         look(x);
         if (clock_boot_ns() < save_ns) continue;
         save_ns = clock_boot_ns() + SAVE_NS;
+        room_save(x);
         for (unsigned i = 0; i < x->count; i++)
             if (x->watches[i].device >= 0) history_save(x, i, (unsigned)x->watches[i].device);
     }

@@ -7,7 +7,7 @@
 struct inspect {
     struct watch_common *common;
     struct watch *watches;
-    unsigned count;
+    unsigned count, worker;
     char dir[200]; /* of the instance: histories lie in dir/cooling/UUID */
 };
 
