@@ -11,7 +11,7 @@ static bool square(double t, double period_s) { return fmod(t, period_s) < perio
 static void good_cooling(const struct rig_scenario *sc, double t, struct rig_world *w) {}
 static void weak_cooling(const struct rig_scenario *sc, double t, struct rig_world *w) { w->cooling = 2.4; }
 static void poor_fan(const struct rig_scenario *sc, double t, struct rig_world *w) { w->cooling = 1.8; }
-static void dusty(const struct rig_scenario *sc, double t, struct rig_world *w) { w->cooling = 1.4; }
+static void dusty(const struct rig_scenario *sc, double t, struct rig_world *w) { w->cooling = 1.6; }
 static void half_cooling(const struct rig_scenario *sc, double t, struct rig_world *w) {
     w->cooling = t < TROUBLE_S ? 1.3 : 2.6;
 }

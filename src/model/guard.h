@@ -67,6 +67,7 @@ struct guard_window {   /* since the last change, or since it was last looked at
     double sum;         /* of shares wanted in the present interval */
     double near, least; /* the share wanted, smoothed, and its least of the whole time */
     double hottest;     /* reading of the whole time, above its target */
+    double peak, crest; /* the same of this interval; and of those before, slowly forgotten */
     bool is_full;       /* the card was at its limit at some time */
     unsigned count;
     int64_t begun_ns, whole_ns; /* of the interval and of the whole time */
