@@ -1,8 +1,10 @@
 #include "client/status_json.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
+#include "client/guard_words.h"
 #include "client/inventory.h"
 #include "client/number.h"
 
@@ -83,6 +85,25 @@ static void put_xids(struct buf *b, const struct view_device *d) {
     json_close(b, ']');
 }
 
+/* What is not known is left out. `gpumgr guard --json` has the rest. */
+static void put_guard(struct buf *b, const struct view_device *d) {
+    const struct ring_guard *g = &d->guard;
+    if (!d->has_guard) return;
+    json_key(b, "guard");
+    json_open(b, '{');
+    json_pair_str(b, "mode", guard_mode_word(g));
+    json_pair_str(b, "lever", guard_lever_words(g));
+    if (*g->why) json_pair_str(b, "why", g->why);
+    if (g->mode != RING_GUARD_OFF) {
+        if (g->lever != GUARD_BY_NONE && isfinite(g->limit)) put_number(b, "limit", g->limit, 0.001);
+        if (g->lever != GUARD_BY_NONE && isfinite(g->baseline)) put_number(b, "baseline", g->baseline, 0.001);
+        if (g->lever != GUARD_BY_NONE) json_pair_str(b, "unit", guard_unit(g));
+        if (isfinite(g->target[GUARD_CORE])) put_number(b, "target", g->target[GUARD_CORE], 0.001);
+        json_pair_str(b, "reason", guard_reason_words((enum guard_reason)g->reason));
+    }
+    json_close(b, '}');
+}
+
 static void put_head(struct buf *b, const struct view_device *d) {
     char why[160];
     json_pair_int(b, "index", d->inventory.index);
@@ -111,6 +132,7 @@ static void put_gpu(struct buf *b, const struct view *v, size_t at, bool with_in
     put_metrics(b, v, d);
     put_processes(b, d);
     put_xids(b, d);
+    put_guard(b, d);
     if (with_inventory) {
         json_key(b, "inventory");
         json_open(b, '{');

@@ -12,15 +12,24 @@
 #include "base/file.h"
 #include "model/baseline.h"
 
-#define SETTLE_NS (1500 * NS_PER_MS) /* after setting a limit, its echo may take this long */
-#define DRIFT_SHARE 0.004            /* of the range: less is rounding */
+#define SETTLE_NS (400 * NS_PER_MS) /* after setting a limit, its echo may take this long */
+#define RETRY_NS NS_PER_S           /* a limit that could not be set is tried again so often */
+#define DRIFT_LOOK_NS (900 * NS_PER_MS)
+#define ASSERT_SAY_NS (30 * NS_PER_S) /* someone who sets a limit again and again is told of so often */
+#define DRIFT_SHARE 0.004             /* of the range: less is rounding */
 #define COOL_C 30.0
-#define MARGIN_FRESH_NS (2500 * NS_PER_MS)
+#define HOT_BAND_C 3.0
 #define STILL_NEEDED_C 4.0 /* a throttle found at start is kept if the card is that near its target */
 
 static const char *unit(const struct guarding *g) { return gpu_lever_unit(g->lever.kind); }
 
 static const char *lever(const struct guarding *g) { return gpu_lever_name(g->lever.kind); }
+
+/* Less is rounding. */
+static double slack(const struct guarding *g) {
+    double share = DRIFT_SHARE * (g->lever.top - g->lever.floor);
+    return g->lever.kind == LEVER_POWER ? fmax(0.5, share) : share;
+}
 
 /* ---- the record ---- */
 
@@ -38,41 +47,63 @@ static void record_write(struct guarding *g) {
     g->is_record_failed = true;
 }
 
+static int record_check(const struct guarding *g, const struct baseline *b, struct error *e) {
+    if (strcmp(b->uuid, gpu_inventory(g->gpu)->uuid) != 0) return fail(e, -EINVAL, "of another card");
+    if (b->lever != (uint32_t)g->lever.kind)
+        return fail(e, -EINVAL, "of its %s, and its lever is %s now", gpu_lever_name((enum gpu_lever_kind)b->lever),
+                    lever(g));
+    if (b->value < g->lever.floor - 0.5 || b->value > g->lever.top + 0.5)
+        return fail(e, -EINVAL, "%.0f %s is not from %.0f to %.0f", b->value, unit(g), g->lever.floor, g->lever.top);
+    return 0;
+}
+
 static bool record_read(const struct guarding *g, struct baseline *ret) {
     struct error e;
     AUTO(buf_done) struct buf text = {0};
-    if (file_read(g->record_path, BASELINE_MAX, &text, &e) < 0) return false;
-    if (baseline_decode(ret, text.s, &e) >= 0 && strcmp(ret->uuid, gpu_inventory(g->gpu)->uuid) == 0 &&
-        ret->lever == (uint32_t)g->lever.kind)
-        return true;
-    board_event(g->board, EVENT_WARNING, (int)g->device, "guard_record", "the baseline record %s cannot be used",
-                g->record_path);
+    int r = file_read(g->record_path, BASELINE_MAX, &text, &e);
+    if (r == -ENOENT || r == -ENOTDIR) return false;
+    if (r == 0) r = baseline_decode(ret, text.s, &e);
+    if (r == 0) r = record_check(g, ret, &e);
+    if (r == 0) return true;
+    board_event(g->board, EVENT_WARNING, (int)g->device, "guard_record", "its baseline record cannot be used: %s",
+                e.text);
     return false;
 }
 
 /* ---- setting ---- */
 
+/* The driver does not let us: what is left is to look. Our own record says nothing, as nothing was set; an earlier guard's
+ * is for someone who may. */
+static void may_not_set(struct guarding *g) {
+    g->mode = RING_GUARD_OBSERVES;
+    snprintf(g->why, sizeof g->why, "this process may not set limits");
+    board_event(g->board, EVENT_WARNING, (int)g->device, "guard_observes", "%s: it observes only", g->why);
+    if (!g->had_record) unlink(g->record_path);
+    fd_done(&g->lock_fd);
+}
+
+/* The only place that changes a card. */
+static bool lever_move(struct guarding *g, double v) {
+    int r = gpu_lever_set(g->gpu, &g->lever, v);
+    if (r >= 0) {
+        g->set_failures = 0;
+        g->found = v;
+        return true;
+    }
+    g->failed_ns = clock_boot_ns();
+    if (r == -EACCES)
+        may_not_set(g);
+    else if (g->set_failures++ == 0)
+        board_event(g->board, EVENT_ERROR, (int)g->device, "guard_set_failed",
+                    "the %s could not be set to %.0f %s; trying again", lever(g), v, unit(g));
+    return false;
+}
+
 /* True when the limit is in force now, or would be in observe mode. Every change is an event with its reason. */
 static bool limit_put(struct guarding *g, double v, const char *kind, enum event_severity severity, const char *why) {
     double fit = gpu_lever_fit(&g->lever, v), was = g->limit;
     bool acts = g->mode == RING_GUARD_ACTS;
-    if (acts) {
-        int r = fit >= g->lever.top && g->lever.kind == LEVER_CLOCKS ? gpu_lever_reset(g->gpu, &g->lever)
-                                                                     : gpu_lever_set(g->gpu, &g->lever, fit);
-        if (r == -EACCES) {
-            g->mode = RING_GUARD_OBSERVES;
-            snprintf(g->why, sizeof g->why, "this process may not set limits");
-            board_event(g->board, EVENT_WARNING, (int)g->device, "guard_observes", "%s: it observes only", g->why);
-            return false;
-        }
-        if (r < 0) {
-            if (g->set_failures++ == 0)
-                board_event(g->board, EVENT_ERROR, (int)g->device, "guard_set_failed",
-                            "the %s could not be set to %.0f %s; trying again", lever(g), fit, unit(g));
-            return false;
-        }
-        g->set_failures = 0;
-    }
+    if (!isfinite(fit) || (acts && !lever_move(g, fit))) return false;
     g->limit = fit;
     g->set_ns = clock_boot_ns();
     g->since_real_ns = clock_real_ns();
@@ -87,7 +118,8 @@ static void targets_set(struct guarding *g, const struct settings *s) {
     const struct inventory *inv = gpu_inventory(g->gpu);
     struct guard_policy *p = &g->policy;
     double hot_c = !isnan(s->hot_c) ? s->hot_c : inv->temp_gpu_max_c > 0 ? inv->temp_gpu_max_c - 3 : 83;
-    p->target[GUARD_CORE] = g->hot_c = hot_c;
+    g->hot_c = hot_c;
+    if (isnan(g->manual[MANUAL_TARGET].value)) p->target[GUARD_CORE] = hot_c; /* what was set by hand stays */
     p->target[GUARD_MEMORY] = !isnan(s->memory_c)          ? s->memory_c
                               : inv->temp_memory_max_c > 0 ? inv->temp_memory_max_c - 3
                                                            : NAN;
@@ -100,6 +132,27 @@ void guarding_reconfigure(struct guarding *g, const struct settings *s) {
     g->drift = s->drift;
 }
 
+/* One guard a card on this machine, whatever directories they run in. The file says who has it. */
+static bool card_lock(struct guarding *g, const struct settings *s) {
+    char path[400], who[64] = "";
+    snprintf(path, sizeof path, "%s/gpumgr-guard-%s", s->lock_dir, gpu_inventory(g->gpu)->uuid);
+    g->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (g->lock_fd < 0) {
+        snprintf(g->why, sizeof g->why, "its lock in %.40s: %s", s->lock_dir, strerror(errno));
+        return false;
+    }
+    if (flock(g->lock_fd, LOCK_EX | LOCK_NB) == 0) {
+        if (ftruncate(g->lock_fd, 0) == 0) dprintf(g->lock_fd, "pid %d, %s\n", (int)getpid(), s->dir);
+        return true;
+    }
+    if (pread(g->lock_fd, who, sizeof who - 1, 0) < 0) who[0] = 0;
+    who[strcspn(who, "\n")] = 0;
+    snprintf(g->why, sizeof g->why, "another guard on this machine has it%s%s%s", *who ? " (" : "", who,
+             *who ? ")" : "");
+    fd_done(&g->lock_fd);
+    return false;
+}
+
 static void mode_set(struct guarding *g, const struct settings *s) {
     g->mode = s->guard_mode == GUARD_OFF       ? RING_GUARD_OFF
               : s->guard_mode == GUARD_OBSERVE ? RING_GUARD_OBSERVES
@@ -107,14 +160,8 @@ static void mode_set(struct guarding *g, const struct settings *s) {
     snprintf(g->why, sizeof g->why, "%s", g->lever.why);
     if (g->mode == RING_GUARD_OBSERVES) snprintf(g->why, sizeof g->why, "guard.mode is observe");
     if (g->lever.kind == LEVER_NONE && g->mode == RING_GUARD_ACTS) g->mode = RING_GUARD_OBSERVES;
-    if (g->mode != RING_GUARD_ACTS) return;
-    /* one guard a card on this machine, whatever directories they run in */
-    char path[400];
-    snprintf(path, sizeof path, "%s/gpumgr-guard-%s", s->lock_dir, gpu_inventory(g->gpu)->uuid);
-    g->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (g->lock_fd >= 0 && flock(g->lock_fd, LOCK_EX | LOCK_NB) == 0) return;
+    if (g->mode != RING_GUARD_ACTS || card_lock(g, s)) return;
     g->mode = RING_GUARD_OBSERVES;
-    snprintf(g->why, sizeof g->why, "another guard on this machine has it");
     board_event(g->board, EVENT_WARNING, (int)g->device, "guard_observes", "%s: this one observes only", g->why);
 }
 
@@ -127,33 +174,31 @@ void guarding_open(struct guarding *g, struct gpu *gpu, struct board *b, unsigne
     g->lock_fd = -1;
     g->cap = g->wish = INFINITY;
     g->in_force = g->draw_w = NAN;
-    g->manual = NAN;
+    for (int k = 0; k < MANUAL_KINDS; k++) g->manual[k].value = NAN;
     g->clear_stale = s->clear_stale;
     snprintf(g->record_path, sizeof g->record_path, "%s/guard/%s", s->dir, gpu_inventory(gpu)->uuid);
     gpu_lever_find(gpu, &g->lever);
     g->policy.control = (enum guard_control)g->lever.kind;
     guarding_reconfigure(g, s);
     mode_set(g, s);
-    g->baseline = g->limit = g->lever.usual;
-    double now;
-    if (g->lever.kind != LEVER_NONE && gpu_lever_get(gpu, &g->lever, &now) == 0) g->baseline = g->limit = now;
 }
 
-static void sensors_find(struct guarding *g, const struct sample *s) {
+/* A sensor that was ever read is missed when it is silent. One that a card has by its own word is missed from the start. */
+static void sensors_look(struct guarding *g, const struct sample *s) {
     struct guard_policy *p = &g->policy;
-    p->uses[GUARD_CORE] = sample_has(s, METRIC_TEMP_CORE);
-    p->uses[GUARD_MEMORY] = sample_has(s, METRIC_TEMP_MEMORY) && !isnan(p->target[GUARD_MEMORY]);
+    p->uses[GUARD_CORE] |= sample_has(s, METRIC_TEMP_CORE) || gpu_inventory(g->gpu)->temp_gpu_max_c > 0;
+    p->uses[GUARD_MEMORY] |= sample_has(s, METRIC_TEMP_MEMORY);
+    p->uses[GUARD_MEMORY] &= !isnan(p->target[GUARD_MEMORY]);
 }
 
 /* The margin is read with the others only near the target; elsewhere it is not missed. One that is below its target on a
  * card that is cool otherwise is one of those that cannot be believed. */
-static void margin_look(struct guarding *g, const struct sample *s, int64_t now_ns) {
+static void margin_look(struct guarding *g, const struct sample *s) {
     struct guard_policy *p = &g->policy;
     if (sample_has(s, METRIC_TEMP_MARGIN)) {
         bool is_cool = sample_has(s, METRIC_TEMP_CORE) && s->value[METRIC_TEMP_CORE] < p->target[GUARD_CORE] - COOL_C;
         p->uses[GUARD_MARGIN] = !(is_cool && s->value[METRIC_TEMP_MARGIN] <= p->target[GUARD_MARGIN]);
-        g->margin_ns = now_ns;
-    } else if (!guarding_is_near(g) && now_ns - g->margin_ns > MARGIN_FRESH_NS) {
+    } else if (!guarding_is_near(g)) {
         p->uses[GUARD_MARGIN] = false;
     }
 }
@@ -163,123 +208,186 @@ static bool is_hot(const struct guarding *g, const struct sample *s) {
            s->value[METRIC_TEMP_CORE] > g->policy.target[GUARD_CORE] - STILL_NEEDED_C;
 }
 
-/* What an earlier guard left, or what the administrator set: the record tells them apart. */
-static void baseline_find(struct guarding *g, const struct sample *s) {
-    struct baseline record;
-    double found = g->limit, slack = DRIFT_SHARE * (g->lever.top - g->lever.floor);
-    bool has_record = record_read(g, &record);
-    if (g->clear_stale == STALE_ALL) {
-        g->baseline = g->lever.usual;
-        if (fabs(found - g->baseline) > slack || g->lever.kind == LEVER_CLOCKS)
-            limit_put(g, g->baseline, "guard_stale_cleared", EVENT_WARNING, "guard.clear_stale is all");
-    } else if (has_record) {
-        g->baseline = gpu_lever_fit(&g->lever, record.value);
-        if (g->lever.kind == LEVER_CLOCKS) found = g->limit = NAN; /* a lock cannot be read: take it away */
-        if (!isnan(found) && fabs(found - g->baseline) <= slack) return;
-        if (!isnan(found) && found < g->baseline && is_hot(g, s)) {
-            board_event(g->board, EVENT_INFO, (int)g->device, "guard_resumed",
-                        "%.0f %s of an earlier guard are kept: the card is still hot", found, unit(g));
-            return;
-        }
-        if (isnan(g->limit)) g->limit = g->baseline;
+/* An earlier guard had the card. */
+static void baseline_resume(struct guarding *g, const struct baseline *record, const struct sample *s) {
+    g->baseline = gpu_lever_fit(&g->lever, record->value);
+    if (g->lever.kind == LEVER_APP_CLOCKS && record->memory_mhz > 0) g->lever.memory_mhz = record->memory_mhz;
+    if (isnan(g->found)) { /* a lock cannot be read: take it away */
+        g->limit = g->baseline;
+        limit_put(g, g->baseline, "guard_stale_cleared", EVENT_WARNING, "whatever an earlier guard left is taken away");
+    } else if (g->found < g->baseline - slack(g) && is_hot(g, s)) {
+        board_event(g->board, EVENT_INFO, (int)g->device, "guard_resumed",
+                    "%.0f %s of an earlier guard are kept: the card is still hot", g->found, unit(g));
+    } else if (g->found < g->baseline) {
         limit_put(g, g->baseline, "guard_stale_cleared", EVENT_WARNING, "left by an earlier guard");
-    } else if (found < g->lever.usual - slack) {
-        board_event(g->board, EVENT_INFO, (int)g->device, "guard_baseline",
-                    "%s %.0f %s, below the default of %.0f: taken for the administrator's, and kept as the baseline",
-                    lever(g), found, unit(g), g->lever.usual);
+    } else if (g->found > g->baseline + slack(g)) { /* limits are lost when the driver is loaded anew */
+        limit_put(g, g->baseline, "guard_reapplied", EVENT_INFO, "the baseline that an earlier guard recorded");
     }
 }
 
-/* After the first complete reading: the card is ours. */
-static void take(struct guarding *g, const struct sample *s) {
-    sensors_find(g, s);
+/* What an earlier guard left, or what the administrator set: the record tells them apart. */
+static void baseline_find(struct guarding *g, const struct sample *s) {
+    struct baseline record;
+    if (gpu_lever_get(g->gpu, &g->lever, &g->found) < 0) g->found = NAN;
+    g->baseline = g->limit = isnan(g->found) ? g->lever.usual : g->found;
+    g->had_record = record_read(g, &record);
+    if (g->clear_stale == STALE_ALL) {
+        g->baseline = g->lever.usual;
+        if (isnan(g->found) || g->found != g->baseline)
+            limit_put(g, g->baseline, "guard_stale_cleared", EVENT_WARNING, "guard.clear_stale is all");
+    } else if (g->had_record) {
+        baseline_resume(g, &record, s);
+    } else if (g->found < g->lever.usual - slack(g)) {
+        board_event(g->board, EVENT_INFO, (int)g->device, "guard_baseline",
+                    "%s %.0f %s, below the default of %.0f: taken for the administrator's, and kept as the baseline",
+                    lever(g), g->found, unit(g), g->lever.usual);
+    }
+}
+
+/* After the first complete reading: the card is ours. The record is on the disk before the first limit of our own is set;
+ * what is set before is a baseline. */
+static void take(struct guarding *g, const struct sample *s, int64_t now_ns) {
     if (g->lever.kind != LEVER_NONE) baseline_find(g, s);
     g->policy.floor = g->lever.floor;
     g->policy.baseline = g->baseline;
-    guard_begin(&g->state, &g->policy, g->limit, clock_boot_ns());
+    guard_begin(&g->state, &g->policy, g->limit, now_ns);
     if (g->mode == RING_GUARD_ACTS) record_write(g);
+    /* who is not root learns now that he may not, not when the card is hot */
+    if (g->mode == RING_GUARD_ACTS && geteuid() != 0 && !isnan(g->found)) lever_move(g, g->found);
     g->since_real_ns = clock_real_ns();
     g->is_taken = true;
 }
 
-/* ---- each round ---- */
+/* ---- by hand ---- */
 
-static void order_take(struct guarding *g, int64_t now_ns) {
+static void manual_forget(struct guarding *g, int kind) {
+    g->manual[kind] = (struct guarding_manual){.value = NAN};
+    if (kind == MANUAL_TARGET) g->policy.target[GUARD_CORE] = g->hot_c;
+}
+
+static void order_restore(struct guarding *g, int64_t now_ns) {
+    for (int k = 0; k < MANUAL_KINDS; k++) manual_forget(g, k);
+    limit_put(g, fmin(g->baseline, g->cap), "guard_restored", EVENT_INFO, "asked for by hand");
+    guard_begin(&g->state, &g->policy, g->baseline, now_ns);
+}
+
+static void order_take(struct guarding *g, const struct guarding_order *o, int64_t now_ns) {
+    int kind = o->what == ORDER_TARGET ? MANUAL_TARGET : MANUAL_LIMIT;
+    if (o->what == ORDER_RESTORE) order_restore(g, now_ns);
+    if (o->what == ORDER_CONFIRM)
+        for (int k = 0; k < MANUAL_KINDS; k++) g->manual[k].confirm_by_ns = 0;
+    if (o->what != ORDER_LIMIT && o->what != ORDER_TARGET) return;
+    g->manual[kind] = (struct guarding_manual){
+        .value = o->value, .until_ns = now_ns + o->for_ns, .confirm_by_ns = o->confirm_ns ? now_ns + o->confirm_ns : 0};
+    board_event(g->board, EVENT_INFO, (int)g->device, "guard_manual", "%s %.0f %s, set by hand for %lld s%s",
+                kind == MANUAL_TARGET ? "target" : "at most", o->value, kind == MANUAL_TARGET ? "C" : unit(g),
+                (long long)(o->for_ns / NS_PER_S), o->confirm_ns ? ", to be confirmed" : "");
+    if (kind == MANUAL_TARGET) g->policy.target[GUARD_CORE] = o->value;
+}
+
+static void orders_take(struct guarding *g, int64_t now_ns) {
+    struct guarding_order orders[ORDERS_MAX];
     pthread_mutex_lock(&g->lock);
-    struct guarding_order o = g->order;
-    g->order.what = ORDER_NONE;
+    unsigned n = g->order_count;
+    memcpy(orders, g->orders, n * sizeof orders[0]);
+    g->order_count = 0;
     pthread_mutex_unlock(&g->lock);
-    switch (o.what) {
-    case ORDER_NONE: return;
-    case ORDER_TARGET: g->policy.target[GUARD_CORE] = o.value; break;
-    case ORDER_LIMIT: g->manual = o.value; break;
-    case ORDER_CONFIRM: g->confirm_by_ns = 0; return;
-    case ORDER_RESTORE:
-        g->manual = NAN;
-        g->manual_until_ns = g->confirm_by_ns = 0;
-        g->policy.target[GUARD_CORE] = g->hot_c;
-        limit_put(g, g->baseline, "guard_restored", EVENT_INFO, "asked for by hand");
-        guard_begin(&g->state, &g->policy, g->limit, now_ns);
-        return;
-    }
-    g->manual_until_ns = now_ns + o.for_ns;
-    g->confirm_by_ns = o.confirm_ns ? now_ns + o.confirm_ns : 0;
+    for (unsigned i = 0; i < n; i++) order_take(g, &orders[i], now_ns);
 }
 
 static void manual_expire(struct guarding *g, int64_t now_ns) {
-    if (!g->manual_until_ns) return;
-    bool is_unconfirmed = g->confirm_by_ns && now_ns >= g->confirm_by_ns;
-    if (!is_unconfirmed && now_ns < g->manual_until_ns) return;
-    g->manual = NAN;
-    g->manual_until_ns = g->confirm_by_ns = 0;
-    g->policy.target[GUARD_CORE] = g->hot_c;
-    board_event(g->board, EVENT_INFO, (int)g->device, "guard_manual_over", "what was set by hand is over: %s",
-                is_unconfirmed ? "it was not confirmed" : "its time has passed");
+    for (int k = 0; k < MANUAL_KINDS; k++) {
+        const struct guarding_manual *m = &g->manual[k];
+        if (isnan(m->value)) continue;
+        bool is_unconfirmed = m->confirm_by_ns && now_ns >= m->confirm_by_ns;
+        if (!is_unconfirmed && now_ns < m->until_ns) continue;
+        manual_forget(g, k);
+        board_event(g->board, EVENT_INFO, (int)g->device, "guard_manual_over", "the %s set by hand is over: %s",
+                    k == MANUAL_TARGET ? "target" : "limit",
+                    is_unconfirmed ? "it was not confirmed" : "its time has passed");
+    }
 }
 
-/* Someone else's hand: the limit in force is not the one we know. */
+/* ---- each round ---- */
+
+/* Whether what is asked of the card should be read: the power limit when the one in force, which every round reads, is
+ * not ours; application clocks once a second. */
+static bool is_drift_due(struct guarding *g, const struct sample *s, int64_t now_ns) {
+    if (now_ns - g->set_ns < SETTLE_NS || g->lever.kind == LEVER_CLOCKS || isnan(g->found)) return false;
+    if (g->lever.kind == LEVER_POWER)
+        return sample_has(s, METRIC_POWER_LIMIT_ENFORCED) &&
+               fabs(s->value[METRIC_POWER_LIMIT_ENFORCED] - g->found) > slack(g);
+    if (now_ns - g->drift_ns < DRIFT_LOOK_NS) return false;
+    g->drift_ns = now_ns;
+    return true;
+}
+
+/* Someone who does it again and again is said now and then, with how often. */
+static void drift_assert(struct guarding *g, double asked, int64_t now_ns) {
+    g->asserted++;
+    if (!lever_move(g, g->limit)) return;
+    g->set_ns = now_ns;
+    if (g->asserted_ns && now_ns - g->asserted_ns < ASSERT_SAY_NS) return;
+    board_event(g->board, EVENT_WARNING, (int)g->device, "guard_drift",
+                "someone set the %s to %.0f %s; set to %.0f again (%u times by now)", lever(g), asked, unit(g),
+                g->limit, g->asserted);
+    g->asserted_ns = now_ns;
+}
+
+/* Someone else's hand: what is asked of the card is not what we asked, or found. What the guard has learnt stays: when the
+ * card is hot it goes down from there again. */
 static void drift_look(struct guarding *g, const struct sample *s, int64_t now_ns) {
-    if (g->lever.kind != LEVER_POWER || !sample_has(s, METRIC_POWER_LIMIT_ENFORCED)) return;
-    double there = s->value[METRIC_POWER_LIMIT_ENFORCED],
-           slack = fmax(0.5, DRIFT_SHARE * (g->lever.top - g->lever.floor));
-    double ours = g->mode == RING_GUARD_ACTS ? g->limit : g->baseline;
-    if (now_ns - g->set_ns < SETTLE_NS || fabs(there - ours) <= slack) return;
     double asked;
-    if (gpu_lever_get(g->gpu, &g->lever, &asked) < 0 || fabs(asked - ours) <= slack)
+    if (!is_drift_due(g, s, now_ns)) return;
+    if (gpu_lever_get(g->gpu, &g->lever, &asked) < 0 || fabs(asked - g->found) <= slack(g))
         return; /* another limiter, not a hand */
     if (g->drift == DRIFT_ASSERT && g->mode == RING_GUARD_ACTS) {
-        board_event(g->board, EVENT_WARNING, (int)g->device, "guard_drift",
-                    "someone set the power limit to %.0f W; setting %.0f W again", asked, g->limit);
-        limit_put(g, g->limit, "guard_asserted", EVENT_INFO, "someone else had changed it");
+        drift_assert(g, asked, now_ns);
         return;
     }
     board_event(g->board, EVENT_WARNING, (int)g->device, "guard_drift",
-                "someone set the power limit to %.0f W: it is the baseline now (%.0f W before)", asked, g->baseline);
-    g->baseline = g->limit = asked;
-    g->policy.baseline = asked;
-    g->set_ns = now_ns;
-    guard_begin(&g->state, &g->policy, g->limit, now_ns);
+                "someone set the %s to %.0f %s: it is the baseline now (%.0f before)", lever(g), asked, unit(g),
+                g->baseline);
+    g->baseline = g->policy.baseline = g->found = asked;
+    if (g->mode == RING_GUARD_ACTS || g->limit > asked) g->limit = asked;
+    g->since_real_ns = clock_real_ns();
     if (g->mode == RING_GUARD_ACTS) record_write(g);
 }
 
 static void decide(struct guarding *g, const struct sample *s, int64_t now_ns) {
     struct guard_action a = guard_step(&g->state, &g->policy, s, now_ns);
-    double want = a.limit;
-    g->wish = want;
+    double want = a.limit, hand = g->manual[MANUAL_LIMIT].value, cap = g->cap;
     const char *why = guard_reason_words(a.reason);
     g->reason = a.reason;
-    if (!isnan(g->manual) && g->manual < want) {
-        want = g->manual;
+    g->held_by = HELD_BY_GUARD;
+    if (hand < want) {
+        want = hand;
         why = "set by hand";
+        g->held_by = HELD_BY_HAND;
     }
-    if (g->cap < want) {
-        want = g->cap;
+    g->wish = want;
+    if (cap < want) {
+        want = cap;
         why = "the power budget of the machine";
+        g->held_by = HELD_BY_BUDGET;
     }
     double fit = gpu_lever_fit(&g->lever, want);
     if (fit == g->limit) return;
-    if (now_ns - g->set_ns < NS_PER_S && g->set_failures) return;
+    if (g->set_failures && now_ns - g->failed_ns < RETRY_NS) return;
+    if (fit > g->limit && g->held_by == HELD_BY_GUARD && a.verb == GUARD_HOLD) why = "nothing holds it lower any more";
     limit_put(g, fit, fit < g->limit ? "guard_lowered" : "guard_raised", EVENT_INFO, why);
+}
+
+/* A card that nothing can be done about: what is left is to say so. */
+static void only_say(struct guarding *g, const struct sample *s) {
+    if (!sample_has(s, METRIC_TEMP_CORE)) return;
+    double over = s->value[METRIC_TEMP_CORE] - g->policy.target[GUARD_CORE];
+    bool is_hot = over > 0 || (g->reason == GUARD_HOT_CORE && over > -HOT_BAND_C);
+    if (is_hot && g->reason != GUARD_HOT_CORE)
+        board_event(g->board, EVENT_WARNING, (int)g->device, "guard_hot",
+                    "%.0f C, above its target of %.0f C; %s: look after its cooling, or end what runs there",
+                    s->value[METRIC_TEMP_CORE], g->policy.target[GUARD_CORE], g->why);
+    g->reason = is_hot ? GUARD_HOT_CORE : GUARD_CALM;
 }
 
 /* What the budget goes by. */
@@ -288,6 +396,34 @@ static void tell_budget(struct guarding *g, const struct sample *s) {
     if (sample_has(s, METRIC_POWER)) g->draw_w = s->value[METRIC_POWER];
     bool is_capped = sample_has(s, METRIC_REASON_POWER_CAP) && s->value[METRIC_REASON_POWER_CAP] > 0;
     g->is_held = is_capped || g->draw_w > g->limit * 0.97;
+}
+
+static void publish_ring(struct guarding *g, const struct sample *s) {
+    static const int metric[GUARD_SENSORS] = {METRIC_TEMP_CORE, METRIC_TEMP_MEMORY, METRIC_TEMP_MARGIN};
+    static const char *const held[] = {"", "; held lower by hand", "; held lower by the power budget"};
+    struct ring_guard r = {.since_real_ns = g->since_real_ns,
+                           .mode = g->mode,
+                           .lever = g->lever.kind,
+                           .reason = g->reason,
+                           .floor = g->lever.floor,
+                           .baseline = g->baseline,
+                           .limit = g->limit,
+                           .throttled_s = g->throttled_s,
+                           .withheld_w = g->lever.kind == LEVER_POWER ? g->baseline - g->limit : NAN};
+    for (int k = 0; k < MANUAL_KINDS; k++) { /* the one that ends first */
+        const struct guarding_manual *m = &g->manual[k];
+        if (isnan(m->value)) continue;
+        if (!r.manual_until_ns || m->until_ns < r.manual_until_ns) r.manual_until_ns = m->until_ns;
+        if (m->confirm_by_ns && (!r.confirm_by_ns || m->confirm_by_ns < r.confirm_by_ns))
+            r.confirm_by_ns = m->confirm_by_ns;
+    }
+    for (int k = 0; k < GUARD_SENSORS; k++) {
+        r.target[k] = g->policy.uses[k] ? g->policy.target[k] : NAN;
+        r.reading[k] = sample_has(s, metric[k]) ? s->value[metric[k]] : NAN;
+    }
+    snprintf(r.why, sizeof r.why, "%.60s%s", g->why, g->limit < g->baseline ? held[g->held_by] : "");
+    if (strlen(g->why) > 60) snprintf(r.why, sizeof r.why, "%s", g->why);
+    board_guard(g->board, g->device, &r);
 }
 
 static void publish(struct guarding *g, struct sample *s, int64_t now_ns) {
@@ -302,24 +438,7 @@ static void publish(struct guarding *g, struct sample *s, int64_t now_ns) {
         if (range > 0) sample_put(s, METRIC_GUARD_LIMIT, (g->limit - g->lever.floor) / range);
         if (g->lever.kind == LEVER_POWER) sample_put(s, METRIC_GUARD_WITHHELD, fmax(0, g->baseline - g->limit));
     }
-    static const int metric[GUARD_SENSORS] = {METRIC_TEMP_CORE, METRIC_TEMP_MEMORY, METRIC_TEMP_MARGIN};
-    struct ring_guard r = {.since_real_ns = g->since_real_ns,
-                           .mode = g->mode,
-                           .lever = g->lever.kind,
-                           .reason = g->reason,
-                           .floor = g->lever.floor,
-                           .baseline = g->baseline,
-                           .limit = g->limit,
-                           .throttled_s = g->throttled_s,
-                           .withheld_w = g->lever.kind == LEVER_POWER ? g->baseline - g->limit : NAN,
-                           .manual_until_ns = g->manual_until_ns,
-                           .confirm_by_ns = g->confirm_by_ns};
-    for (int k = 0; k < GUARD_SENSORS; k++) {
-        r.target[k] = g->policy.uses[k] ? g->policy.target[k] : NAN;
-        r.reading[k] = sample_has(s, metric[k]) ? s->value[metric[k]] : NAN;
-    }
-    snprintf(r.why, sizeof r.why, "%s", g->why);
-    board_guard(g->board, g->device, &r);
+    publish_ring(g, s);
 }
 
 static void publish_off(struct guarding *g) {
@@ -334,23 +453,29 @@ void guarding_step(struct guarding *g, struct sample *s, int64_t now_ns) {
         g->is_taken = true;
         return;
     }
+    if (!g->begun_ns) g->begun_ns = now_ns;
+    sensors_look(g, s);
     if (!g->is_taken) {
-        if (!sample_has(s, METRIC_TEMP_CORE)) return;
-        take(g, s);
+        /* a card that does not tell its temperature is taken all the same, and is blind */
+        if (!sample_has(s, METRIC_TEMP_CORE) && now_ns - g->begun_ns < g->policy.grace_ns) return;
+        take(g, s, now_ns);
     }
-    margin_look(g, s, now_ns);
+    margin_look(g, s);
     if (g->lever.kind != LEVER_NONE) {
         manual_expire(g, now_ns);
-        order_take(g, now_ns);
+        orders_take(g, now_ns);
         drift_look(g, s, now_ns);
         decide(g, s, now_ns);
-        tell_budget(g, s);
+    } else {
+        only_say(g, s);
     }
+    tell_budget(g, s);
     g->acts = g->mode == RING_GUARD_ACTS;
     publish(g, s, now_ns);
 }
 
-bool guarding_is_on(const struct guarding *g) { return g->is_taken && g->mode != RING_GUARD_OFF; }
+/* A card that nothing can be done about needs no rounds of its own. */
+bool guarding_is_on(const struct guarding *g) { return g->mode != RING_GUARD_OFF && g->lever.kind != LEVER_NONE; }
 
 /* How far one sensor lies below its target; NaN: it was not read yet. */
 static double headroom_of(const struct guarding *g, int sensor) {
@@ -362,23 +487,24 @@ static double headroom_of(const struct guarding *g, int sensor) {
 /* The margin counts from the hottest spot, which stands well above the rest under any load: it is near later. */
 bool guarding_is_near(const struct guarding *g) {
     static const double near_c[GUARD_SENSORS] = {[GUARD_CORE] = 20, [GUARD_MEMORY] = 20, [GUARD_MARGIN] = 8};
-    if (!guarding_is_on(g)) return false;
+    if (!g->is_taken || !guarding_is_on(g)) return false;
     for (int k = 0; k < GUARD_SENSORS; k++)
         if (g->policy.uses[k] && !(headroom_of(g, k) > near_c[k])) return true;
     return false;
 }
 
-void guarding_tell(struct guarding *g, const struct guarding_order *order) {
+bool guarding_tell(struct guarding *g, const struct guarding_order *order) {
     pthread_mutex_lock(&g->lock);
-    g->order = *order;
+    bool has_room = g->order_count < ORDERS_MAX;
+    if (has_room) g->orders[g->order_count++] = *order;
     pthread_mutex_unlock(&g->lock);
+    return has_room;
 }
 
 void guarding_close(struct guarding *g) {
     if (g->is_taken && g->mode == RING_GUARD_ACTS) {
-        double slack = DRIFT_SHARE * (g->lever.top - g->lever.floor);
-        bool is_back = fabs(g->limit - g->baseline) <= slack ||
-                       limit_put(g, g->baseline, "guard_restored", EVENT_INFO, "the guard ends");
+        bool is_back =
+            g->limit == g->baseline || limit_put(g, g->baseline, "guard_restored", EVENT_INFO, "the guard ends");
         if (is_back) unlink(g->record_path);
     }
     fd_done(&g->lock_fd);

@@ -1,6 +1,8 @@
 /* The guard of one GPU, inside the thread that reads it: nothing but the driver lies on its path, and it allocates nothing
  * after its start. The decisions are model/guard's; here is what surrounds them: the baseline's record, stale throttles,
- * read-back and drift, limits set by hand, the way back. In observe mode there is no lever: nothing can be set. */
+ * read-back and drift, limits set by hand, the way back. In observe mode nothing is set: limit_put is the only way to a
+ * lever, and it asks. A card has one guard on this machine: who comes second observes, until it is started anew. A lock
+ * of clocks cannot be read, so that nobody notices when someone else changes it, and whose it was before is not known. */
 #pragma once
 
 #include <pthread.h>
@@ -18,6 +20,16 @@ struct guarding_order {
     int64_t for_ns, confirm_ns; /* how long it holds; by when it must be confirmed (0: need not be) */
 };
 
+#define ORDERS_MAX 8 /* that may wait for a card that is slow to answer */
+
+/* What someone set by hand: one limit and one target, each with its own end. */
+enum guarding_manual_kind { MANUAL_LIMIT, MANUAL_TARGET, MANUAL_KINDS };
+
+struct guarding_manual {
+    double value; /* NaN: nothing */
+    int64_t until_ns, confirm_by_ns;
+};
+
 struct guarding {
     struct board *board;
     unsigned device;
@@ -29,13 +41,16 @@ struct guarding {
     _Atomic bool acts; /* the same, for other threads */
     char record_path[400], why[96];
     int lock_fd;
-    bool is_taken, is_record_failed;
+    bool is_taken, is_record_failed, had_record;
     int drift;       /* enum guard_drift */
     int clear_stale; /* enum guard_stale */
     double baseline; /* the way back */
-    double limit;    /* what we last set, or found */
+    double limit;    /* what we last set, or found; in observe mode: would have set */
+    double found;    /* what is asked of the card, as last read; NaN: cannot be read */
+    enum { HELD_BY_GUARD, HELD_BY_HAND, HELD_BY_BUDGET } held_by;
     enum guard_reason reason;
-    int64_t set_ns, since_real_ns, last_ns, margin_ns;
+    int64_t begun_ns, set_ns, failed_ns, since_real_ns, last_ns, drift_ns, asserted_ns;
+    unsigned asserted;         /* times since it was last said */
     double throttled_s, hot_c; /* hot_c: the target as configured, for after a manual one */
     int set_failures;
     _Atomic double cap;             /* from the power budget; infinity: none */
@@ -44,10 +59,10 @@ struct guarding {
     _Atomic bool is_held;           /* the card would draw more if it might */
     _Atomic unsigned settings_seen; /* which settings it has */
 
-    pthread_mutex_t lock; /* guards the order */
-    struct guarding_order order;
-    double manual; /* NaN: none */
-    int64_t manual_until_ns, confirm_by_ns;
+    pthread_mutex_t lock; /* guards the orders */
+    struct guarding_order orders[ORDERS_MAX];
+    unsigned order_count;
+    struct guarding_manual manual[MANUAL_KINDS];
 };
 
 /* Finds the lever and the targets; reads only. Records lie in the instance's directory. */
@@ -65,7 +80,8 @@ bool guarding_is_near(const struct guarding *g);
 /* Whether it decides anything: acts, or says what it would do. */
 bool guarding_is_on(const struct guarding *g);
 
-void guarding_tell(struct guarding *g, const struct guarding_order *order);
+/* False when too many orders wait already: the card does not answer. */
+bool guarding_tell(struct guarding *g, const struct guarding_order *order) MUST_CHECK;
 
 /* Puts the card back and gives it up. Called by the thread that reads the GPU. */
 void guarding_close(struct guarding *g);

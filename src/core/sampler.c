@@ -288,7 +288,8 @@ static void *driver_main(void *arg) {
     self.xids.count = self.watch_count;
     snprintf(self.xids.kmsg, sizeof self.xids.kmsg, "%s", self.first.kmsg);
     xids_start(&self.xids);
-    self.inspect = (struct inspect){.common = &self.common, .watches = self.watch, .count = self.watch_count};
+    self.inspect = (struct inspect){
+        .common = &self.common, .watches = self.watch, .count = self.watch_count, .worker = (unsigned)self.worker};
     snprintf(self.inspect.dir, sizeof self.inspect.dir, "%s", self.first.dir);
     if (self.watch_count) inspect_start(&self.inspect);
     self.heart->ready_ns = clock_boot_ns();
@@ -322,9 +323,13 @@ static struct watch *guard_of(const struct control_request *q, struct control_re
     return NULL;
 }
 
-static void guard_tell(struct watch *w, const struct guarding_order *order) {
-    guarding_tell(&w->guard, order);
-    watch_look(w);
+static void guard_tell(struct watch *w, const struct guarding_order *order, struct control_reply *a) {
+    if (guarding_tell(&w->guard, order)) {
+        watch_look(w);
+        return;
+    }
+    a->result = -EBUSY;
+    snprintf(a->text, sizeof a->text, "GPU %u does not answer, and was told enough already", w->index);
 }
 
 static void on_guard_set(void *ctx, const struct control_request *q, struct control_reply *a) {
@@ -336,28 +341,28 @@ static void on_guard_set(void *ctx, const struct control_request *q, struct cont
                                .confirm_ns = q->argument[4] * NS_PER_MS};
     const struct gpu_lever *l = &w->guard.lever; /* found at the start, the same since */
     double low = o.what == ORDER_TARGET ? 30 : l->floor, high = o.what == ORDER_TARGET ? 110 : l->top;
-    if (!(o.value >= low && o.value <= high) || q->argument[3] <= 0 || q->argument[3] > 7 * 86400000ll ||
+    if (!(o.value >= low && o.value <= high) || q->argument[3] <= 0 || q->argument[3] > 7 * 86400 * 1000LL ||
         q->argument[4] < 0) {
         a->result = -ERANGE;
         snprintf(a->text, sizeof a->text, "out of range: from %.0f to %.0f, for at most a week", low, high);
         return;
     }
-    guard_tell(w, &o);
+    guard_tell(w, &o, a);
 }
 
 static void on_guard_confirm(void *ctx, const struct control_request *q, struct control_reply *a) {
     struct watch *w = guard_of(q, a);
-    if (w) guard_tell(w, &(struct guarding_order){.what = ORDER_CONFIRM});
+    if (w) guard_tell(w, &(struct guarding_order){.what = ORDER_CONFIRM}, a);
 }
 
 static void on_guard_restore(void *ctx, const struct control_request *q, struct control_reply *a) {
     if (q->argument[0] >= 0) {
         struct watch *w = guard_of(q, a);
-        if (w) guard_tell(w, &(struct guarding_order){.what = ORDER_RESTORE});
+        if (w) guard_tell(w, &(struct guarding_order){.what = ORDER_RESTORE}, a);
         return;
     }
     for (unsigned i = 0; i < self.watch_count; i++)
-        if (self.watch[i].is_guarded) guard_tell(&self.watch[i], &(struct guarding_order){.what = ORDER_RESTORE});
+        if (self.watch[i].is_guarded) guard_tell(&self.watch[i], &(struct guarding_order){.what = ORDER_RESTORE}, a);
 }
 
 static const struct control_verb_row verbs[CONTROL_VERBS] = {
@@ -396,6 +401,29 @@ static void slow_judge(int64_t now_ns) {
     }
 }
 
+/* A card as the budget sees it. One whose power limit is not ours to set counts at the one it has, else at what it draws;
+ * one that has not been opened at its default. */
+static struct budget_card budget_card(const struct watch *w) {
+    const struct guarding *g = &w->guard;
+    if (!w->is_guarded) {
+        double usual_mw = w->device >= 0 ? (double)self.inventory[w->device].limit_default_mw : 0;
+        return (struct budget_card){.enforced_w = fmax(usual_mw / 1e3, 0), .draw_w = NAN};
+    }
+    double in_force = g->in_force, draw_w = g->draw_w;
+    if (g->lever.kind != LEVER_POWER)
+        return (struct budget_card){.enforced_w = !isnan(in_force) ? in_force
+                                                  : !isnan(draw_w) ? draw_w
+                                                                   : 0,
+                                    .draw_w = draw_w};
+    return (struct budget_card){.min_w = g->lever.floor,
+                                .baseline_w = fmin(g->wish, g->lever.top),
+                                .enforced_w = in_force,
+                                .draw_w = draw_w,
+                                .wants_more = g->is_held,
+                                .can_set = g->acts,
+                                .is_there = board_is_there(&self.board, (unsigned)w->device)};
+}
+
 /* The power budget: this thread only shares it out, the cards' own threads set. With several workers each has the part
  * that its GPUs are of all. */
 static void budget_tick(int64_t now_ns) {
@@ -403,22 +431,19 @@ static void budget_tick(int64_t now_ns) {
     static struct budget_plan plan;
     struct budget_card cards[GPU_MAX];
     unsigned n = self.watch_count;
-    double total_w = self.settings.budget_w > 0 ? self.settings.budget_w * n / (double)self.gpu_total : INFINITY;
-    if (self.settings.budget_w <= 0 && !self.had_budget) return;
-    self.had_budget = self.settings.budget_w > 0;
-    for (unsigned i = 0; i < n; i++) {
-        const struct watch *w = &self.watch[i];
-        const struct guarding *g = &w->guard;
-        bool is_ours = w->is_guarded && g->lever.kind == LEVER_POWER;
-        cards[i] = (struct budget_card){.min_w = g->lever.floor,
-                                        .baseline_w = fmin(g->wish, is_ours ? g->lever.top : g->lever.floor),
-                                        .enforced_w = g->in_force,
-                                        .draw_w = g->draw_w,
-                                        .wants_more = g->is_held,
-                                        .can_set = is_ours && g->acts,
-                                        .is_there = is_ours && board_is_there(&self.board, (unsigned)w->device)};
+    if (self.settings.budget_w <= 0) {
+        if (!self.had_budget) return;
+        self.had_budget = false;
+        budget = (struct budget_state){0};
+        for (unsigned i = 0; i < n; i++) {
+            self.watch[i].guard.cap = INFINITY;
+            watch_look(&self.watch[i]);
+        }
+        return;
     }
-    budget_step(&budget, cards, n, total_w, now_ns, &plan);
+    self.had_budget = true;
+    for (unsigned i = 0; i < n; i++) cards[i] = budget_card(&self.watch[i]);
+    budget_step(&budget, cards, n, self.settings.budget_w * n / (double)self.gpu_total, now_ns, &plan);
     for (size_t k = 0; k < plan.changes; k++) {
         struct watch *w = &self.watch[plan.change[k].card];
         w->guard.cap = plan.change[k].limit_w;

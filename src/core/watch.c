@@ -19,7 +19,8 @@
 #define RETRY_NS (2 * NS_PER_S)
 #define MISSES_PATIENT 3 /* a call that fails so often in a row is asked less often */
 #define MISS_PAUSE_NS (10 * NS_PER_S)
-#define RECUT_LOOK_NS (10 * NS_PER_S) /* MIG instances may be made and removed while the card is watched */
+#define MISS_PAUSE_GUARD_NS (500 * NS_PER_MS) /* what the guard goes by is missed sooner */
+#define RECUT_LOOK_NS (10 * NS_PER_S)         /* MIG instances may be made and removed while the card is watched */
 
 void watch_end(struct watch_common *c, int code, const char *why) {
     pthread_mutex_lock(&c->lock);
@@ -102,7 +103,8 @@ static void call_make(struct watch *w, struct gpu *g, unsigned call, struct samp
     if (n == -EINVAL) r->stale++;
     if (n == -ENXIO) watch_again(w->common, "the driver went away");
     if (m->in_row[call] < UINT8_MAX) m->in_row[call]++;
-    if (m->in_row[call] >= MISSES_PATIENT && n != -ENODEV) m->not_before_ns[call] = now_ns + MISS_PAUSE_NS;
+    if (m->in_row[call] >= MISSES_PATIENT && n != -ENODEV)
+        m->not_before_ns[call] = now_ns + (w->guard_calls & BIT(call) ? MISS_PAUSE_GUARD_NS : MISS_PAUSE_NS);
 }
 
 /* ---- the fast thread ---- */
@@ -156,6 +158,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
     bool was_hung = clock_boot_ns() - s.boot_ns > w->common->board->answer_ns;
     if (r.came == 0 || r.lost || was_hung) {
         char words[104];
+        if (i == 0 && !r.lost && !was_hung) guarding_step(&w->guard, &s, s.boot_ns); /* silence counts as hot */
         board_end(w->common->board, device, NULL, NULL, r.lost > 0,
                   r.failed ? trouble_words(w, &r, words, sizeof words) : NULL);
         if (r.stale && r.stale == r.failed) watch_again(w->common, "the driver no longer knows a GPU");
@@ -234,6 +237,7 @@ static void fast_rounds(struct watch *w) {
     struct misses m[1 + MIG_MAX];
     struct ring_processes p;
     const uint64_t for_guard = guard_calls(w->common->driver), margin = calls_of(w->common->driver, METRIC_TEMP_MARGIN);
+    w->guard_calls = for_guard | margin;
     int64_t margin_ns = 0;
     uint32_t seen = atomic_load(&w->bell);
     memset(m, 0, sizeof m);

@@ -47,6 +47,7 @@ struct watch {
     _Atomic int64_t fast_cpu_ns, slow_cpu_ns;
     _Atomic bool is_shared; /* two processes or more */
     bool slow_is_reported;
+    _Atomic uint64_t guard_calls; /* those that the guard goes by */
     struct guarding guard;
     _Atomic bool is_guarded; /* guard may be used by other threads: orders, the budget */
 };
