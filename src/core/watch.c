@@ -107,6 +107,13 @@ static void call_make(struct watch *w, struct gpu *g, unsigned call, struct samp
         m->not_before_ns[call] = now_ns + (w->guard_calls & BIT(call) ? MISS_PAUSE_GUARD_NS : MISS_PAUSE_NS);
 }
 
+/* Two or more processes on a GPU make some calls worth it that were not: the plan is made anew at once. */
+static void sharing_note(struct watch *w, bool is_shared) {
+    if (atomic_exchange(&w->is_shared, is_shared) == is_shared) return;
+    atomic_fetch_add(&w->bell, 1);
+    shm_wake(&w->bell);
+}
+
 /* ---- the fast thread ---- */
 
 /* What a first round makes: the calls that a person misses most. What they cost is known afterwards. */
@@ -166,7 +173,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
     }
     if (i == 0) self_metrics(w, &s, due_ns);
     if (i == 0) guarding_step(&w->guard, &s, s.boot_ns);
-    if (r.has_processes && i == 0) atomic_store(&w->is_shared, p->total > 1);
+    if (r.has_processes && i == 0) sharing_note(w, p->total > 1);
     board_end(w->common->board, device, &s, r.has_processes ? p : NULL, false, NULL);
     if (!was_there && i == 0) watch_look(w); /* what is seldom read went with the rest: it is wanted now */
 }
@@ -303,9 +310,11 @@ static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
     rates_plan(calls, n, base_ns, w->common->slow_share);
     for (unsigned c = 0; c < n; c++) {
         if (calls[c].is_fast) fast |= BIT(c);
+        bool was_made = plan->period_ns[c] || atomic_load(&w->fast_calls) & BIT(c);
         plan->period_ns[c] = calls[c].is_fast ? 0 : calls[c].period_ns;
         int64_t due_ns = slow_due_ns(w, now_ns, plan->period_ns[c]);
         if (plan->due_ns[c] == 0 || plan->due_ns[c] > due_ns) plan->due_ns[c] = due_ns;
+        if (!was_made && calls[c].is_wanted && plan->made_ns) plan->due_ns[c] = now_ns; /* wanted from now on */
         int64_t keep_ns = 3 * (calls[c].is_fast ? base_ns : calls[c].period_ns) + 2 * NS_PER_S;
         for (unsigned i = 0; i < parts(w); i++)
             board_keep(w->common->board, (unsigned)w->device + i, gpu_call(d, c)->metrics, keep_ns);
@@ -333,7 +342,7 @@ static void slow_calls(struct watch *w, uint64_t mask, struct misses *m) {
         }
         atomic_store(&w->slow_call, -1);
         if (w->common->end) return;
-        if (r.has_processes && i == 0) atomic_store(&w->is_shared, p.total > 1);
+        if (r.has_processes && i == 0) sharing_note(w, p.total > 1);
         if (r.came > 0 || r.failed > 0)
             board_add(w->common->board, (unsigned)w->device + i, &s, r.has_processes ? &p : NULL);
     }

@@ -7,9 +7,9 @@
 #define CONTROL_MAGIC 0x67706374u
 
 enum control_verb {
-    CONTROL_PING,   /* answers with the sampler's pid */
-    CONTROL_LOOK,   /* read every metric of every GPU now, slow ones too; answers when it is under way */
-    CONTROL_RELOAD, /* take the settings that the supervisor last wrote */
+    CONTROL_PING,          /* answers with the sampler's pid */
+    CONTROL_LOOK,          /* read every metric of every GPU now, slow ones too; answers when it is under way */
+    CONTROL_RELOAD,        /* take the settings that the supervisor last wrote */
     CONTROL_GUARD_SET,     /* argument: GPU, enum control_guard, value in thousandths, ms it holds, ms to confirm in */
     CONTROL_GUARD_CONFIRM, /* argument: GPU. What was set by hand stays for its time */
     CONTROL_GUARD_RESTORE, /* argument: GPU, or -1 for all. Back to the baseline, what was set by hand is forgotten */

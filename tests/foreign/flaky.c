@@ -1,4 +1,4 @@
-/* Every seventh call fails for no reason, and the card is lost while the file FOREIGN_LOST exists. */
+/* One call in seven, at no regular distance, fails for no reason, and the card is lost while the file FOREIGN_LOST exists. */
 #include "foreign.h"
 
 #include <stdatomic.h>
@@ -9,7 +9,7 @@ static _Atomic unsigned calls;
 static nvmlReturn_t today(void) {
     const char *lost = getenv("FOREIGN_LOST");
     if (lost && access(lost, F_OK) == 0) return GPU_IS_LOST;
-    return atomic_fetch_add(&calls, 1) % 7 == 6 ? UNKNOWN : SUCCESS;
+    return (atomic_fetch_add(&calls, 1) * 2654435761u >> 16) % 7 == 6 ? UNKNOWN : SUCCESS;
 }
 
 HAS_DRIVER("575.57.08")

@@ -1,0 +1,20 @@
+/* What the ring tells of a card's guard: plain words of fixed size. */
+#pragma once
+
+#include <stdint.h>
+
+/* What the guard does with a card. Targets and readings in the order of enum guard_sensor; NaN: no such thing. */
+struct ring_guard {
+    int64_t since_real_ns; /* the limit in force is so since then */
+    uint64_t mode;         /* enum ring_guard_mode */
+    uint64_t lever;        /* enum gpu_lever_kind: what is moved */
+    uint64_t reason;       /* enum guard_reason */
+    double target[3], reading[3];
+    double floor, baseline, limit; /* watts or MHz */
+    double throttled_s, withheld_w;
+    int64_t manual_until_ns; /* boot clock: someone set it by hand until then; 0: nobody did */
+    int64_t confirm_by_ns;   /* and must confirm by then */
+    char why[96];            /* this lever and no other, or why only observing */
+};
+
+enum ring_guard_mode { RING_GUARD_OFF, RING_GUARD_OBSERVES, RING_GUARD_ACTS };
