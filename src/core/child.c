@@ -44,6 +44,10 @@ static void child_exec(struct child *c, pid_t parent) {
     }
     if (c->has_heart) fcntl(c->heart_fd, F_SETFD, 0);
     if (!argv[0]) _exit(127);
+    if (c->is_quiet) { /* what it says on its standard output is for people who start it by hand */
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null >= 0) dup2(null, STDOUT_FILENO);
+    }
     execv(argv[0], (char *const *)(uintptr_t)argv); /* execv wants what it never writes */
     log_line(LOG_ERROR, "exec", -1, "%s: %s", argv[0], strerror(errno));
     _exit(127);

@@ -104,7 +104,7 @@ static void add_sim(void) {
     const char *argv[] = {program,   "--dir", self.sim_dir, "--gpus", gpus,
                           "--model", model,   "--day",      "--tied", self.settings.sim_costs ? "--costs" : NULL,
                           NULL};
-    child_add("gpusim", false, argv);
+    child_add("gpusim", false, argv)->is_quiet = true;
     setenv("GPUSIM_DIR", self.sim_dir, 1);
 }
 
