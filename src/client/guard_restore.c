@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,6 +24,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/instance.h"
+#include "base/lock.h"
 #include "client/gpu_pick.h"
 #include "client/guard_ask.h"
 #include "gpu/control.h"
@@ -57,13 +57,14 @@ void guard_restore_lever(struct gpu *g, char *name, size_t name_room, char *why,
 
 /* ---- in the child: one card ---- */
 
-static int lock_card(const char *dir, const char *uuid, struct error *e) {
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/gpumgr-guard-%s", dir, uuid);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600); /* goes with the process */
-    if (fd < 0) return fail_errno(e, errno, "%.120s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) return fail(e, -EBUSY, "another guard on this machine has it");
-    return 0;
+/* The lock goes with the process. A guard of the same directory that has it is a dead one: this holds the directory. */
+static int lock_card(const struct restoring *c, const char *uuid, struct error *e) {
+    char path[PATH_MAX], owner[PATH_MAX], who[100];
+    snprintf(path, sizeof path, "%s/gpumgr-guard-%s", c->settings->lock_dir, uuid);
+    snprintf(owner, sizeof owner, "%.*s", (int)(strlen(c->dir) - strlen("/guard")), c->dir);
+    int fd = lock_take(path, owner, who, sizeof who, e);
+    if (fd == -EBUSY) return fail(e, -EBUSY, "another guard on this machine has it%s%s", *who ? ": " : "", who);
+    return fd < 0 ? fd : 0;
 }
 
 static int check_lever(const struct gpu_lever *l, const struct baseline *b, struct error *e) {
@@ -98,7 +99,7 @@ static int restore_card(const struct restoring *c, int32_t index, const struct b
     struct gpu_driver *driver = NULL;
     struct gpu *g = NULL;
     struct gpu_lever lever;
-    int r = lock_card(c->settings->lock_dir, b->uuid, e);
+    int r = lock_card(c, b->uuid, e);
     if (r == 0) r = gpu_driver_open(c->source->library, &driver, e);
     if (r == 0) r = gpu_open(driver, (unsigned)index, &g, e);
     if (r < 0) return r;

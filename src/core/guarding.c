@@ -1,15 +1,14 @@
 #include "core/guarding.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/lock.h"
 #include "model/baseline.h"
 
 #define SETTLE_NS (400 * NS_PER_MS) /* after setting a limit, its echo may take this long */
@@ -132,25 +131,18 @@ void guarding_reconfigure(struct guarding *g, const struct settings *s) {
     g->drift = s->drift;
 }
 
-/* One guard a card on this machine, whatever directories they run in. The file says who has it. */
+/* One guard a card on this machine, whatever directories they run in. An earlier process of ours that is stuck with another
+ * card still has the lock of this one, but not its fence, which was passed before it was opened. */
 static bool card_lock(struct guarding *g, const struct settings *s) {
-    char path[400], who[64] = "";
+    char path[400], who[64];
+    struct error e;
     snprintf(path, sizeof path, "%s/gpumgr-guard-%s", s->lock_dir, gpu_inventory(g->gpu)->uuid);
-    g->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (g->lock_fd < 0) {
-        snprintf(g->why, sizeof g->why, "its lock in %.40s: %s", s->lock_dir, strerror(errno));
-        return false;
-    }
-    if (flock(g->lock_fd, LOCK_EX | LOCK_NB) == 0) {
-        if (ftruncate(g->lock_fd, 0) == 0) dprintf(g->lock_fd, "pid %d, %s\n", (int)getpid(), s->dir);
-        return true;
-    }
-    if (pread(g->lock_fd, who, sizeof who - 1, 0) < 0) who[0] = 0;
-    who[strcspn(who, "\n")] = 0;
-    snprintf(g->why, sizeof g->why, "another guard on this machine has it%s%s%s", *who ? " (" : "", who,
-             *who ? ")" : "");
-    fd_done(&g->lock_fd);
-    return false;
+    g->lock_fd = lock_take(path, s->dir, who, sizeof who, &e);
+    if (g->lock_fd == -EBUSY)
+        snprintf(g->why, sizeof g->why, "another guard has it%s%s%s", *who ? " (" : "", who, *who ? ")" : "");
+    else if (g->lock_fd < 0)
+        snprintf(g->why, sizeof g->why, "its lock in %.40s: %s", s->lock_dir, strerror(-g->lock_fd));
+    return g->lock_fd >= 0;
 }
 
 static void mode_set(struct guarding *g, const struct settings *s) {

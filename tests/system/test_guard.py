@@ -18,6 +18,7 @@ import pytest
 
 from instance import GPUMGR, Instance, clean_env, followed, is_alive, kill
 from simulator import LIBRARY, ROOT, Simulator, wait_for
+from unkillable import Unkillable
 
 HOT = 40  # a target that a cool card is too near to already
 AUTO = "auto"
@@ -374,6 +375,39 @@ def test_after_all_were_killed_the_command_restores(machine, hangs):
     for n in others(m, hangs):
         m.becomes(n, m.usual(n), 0.5)
     assert records_are(m, hangs)
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["", "one hangs"])
+def test_a_sampler_that_cannot_be_killed_keeps_its_own_card_only(machine, hangs):
+    """One thread of it is stuck with GPU 1: its lock is the whole process's, its card is not."""
+    m = machine("h200:2", hot_c=HOT).start().all_low()
+    m.reload(hot_c=AUTO)
+    wait_for(lambda: m.guards()[0]["targets"]["core"] > 80, "the target is high again")
+    hang(m, hangs)
+    first = m.i.sampler()
+    with Unkillable(first, "gpu-1"):
+        kill(first)
+        m.becomes(0, 700, 12)
+        wait_for(lambda: m.guards() and m.guards()[0].get("mode") == "acts", "GPU 0 has its guard", 10)
+        assert m.i.gpu(1)["state"] == "fenced" and m.record(1).exists() and m.limit(1) < 690
+        m.sim.say("heal 1")
+        kill(m.i.process.pid)
+        m.i.process.wait(5)
+        wait_for(lambda: not m.record(0).exists(), "GPU 0 is given back")
+        assert m.limit(1) < 690
+    m.ask("restore")
+    assert m.limits() == [700, 700] and not m.record(1).exists()
+
+
+def test_restore_is_not_kept_off_by_a_dead_guard_of_its_own_directory(machine):
+    m = machine("h200:2", hot_c=HOT).start().all_low()
+    with Unkillable(m.i.sampler(), "gpu-1"):
+        os.kill(m.i.process.pid, signal.SIGSTOP)
+        for pid in (m.i.sampler(), m.i.process.pid):
+            kill(pid)
+        m.i.process.wait(5)
+        m.ask("restore", 0)
+        m.becomes(0, 700, 1)
 
 
 # ---- the driver ----

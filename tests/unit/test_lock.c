@@ -1,0 +1,61 @@
+#include "base/lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static char path[100];
+
+static void locks_and_says_who(void **state) {
+    struct error e;
+    char who[100] = "x", want[100];
+    int first = lock_take(path, "/a", who, sizeof who, &e);
+    assert_true(first >= 0);
+    assert_string_equal(who, "");
+    snprintf(want, sizeof want, "pid %d, /a", (int)getpid());
+    assert_int_equal(lock_take(path, "/b", who, sizeof who, &e), -EBUSY);
+    assert_string_equal(who, want);
+    close(first);
+    int second = lock_take(path, "/b", who, sizeof who, &e);
+    assert_true(second >= 0);
+    close(second);
+}
+
+/* The directories of two owners may begin alike. */
+static void an_owner_is_not_kept_off_by_its_own_past(void **state) {
+    struct error e;
+    char who[100];
+    int first = lock_take(path, "/a", who, sizeof who, &e), again = lock_take(path, "/a", who, sizeof who, &e);
+    assert_true(first >= 0 && again >= 0);
+    assert_int_equal(lock_take(path, "/a/b", who, sizeof who, &e), -EBUSY);
+    close(again);
+    assert_int_equal(lock_take(path, "/b", who, sizeof who, &e), -EBUSY);
+    close(first);
+}
+
+static void a_lock_that_cannot_be_made_is_a_sentence(void **state) {
+    struct error e;
+    char who[100];
+    assert_int_equal(lock_take("/nonexistent/lock", "/a", who, sizeof who, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "/nonexistent/lock"));
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(lock_take(path, "/a", who, sizeof who, &e), -ELOOP);
+}
+
+static int fresh(void **state) {
+    unlink(path);
+    return 0;
+}
+
+int main(void) {
+    snprintf(path, sizeof path, "/tmp/gpumgr-lock-%d", (int)getpid());
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(locks_and_says_who, fresh, fresh),
+        cmocka_unit_test_setup_teardown(an_owner_is_not_kept_off_by_its_own_past, fresh, fresh),
+        cmocka_unit_test_setup_teardown(a_lock_that_cannot_be_made_is_a_sentence, fresh, fresh),
+    };
+    return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
+}
