@@ -2,8 +2,12 @@
 absent, and each failure is one sentence."""
 
 import json
+import os
 import re
+import signal
+import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -316,3 +320,40 @@ def test_nothing_is_set_in_observe_mode():
         before = i.gpu(0)["metrics"]["gpumgr_sampler_cpu_seconds_total"]
         wait_for(lambda: i.gpu(0)["metrics"]["gpumgr_sampler_cpu_seconds_total"] > before, "it goes on")
         assert i.sampler() == pid and "called:" not in i.log_path.read_text()
+
+
+# ---- hands on ----
+
+
+def test_the_guard_holds_cards_that_nobody_here_made(tmp_path):
+    """A power limit and locked clocks, under another driver: held below the target, resumed or cleared after a kill, restored."""
+    kept = tmp_path / "state"
+
+    def cards():
+        """Degrees and limit of each."""
+        return [struct.unpack_from("dd", kept.read_bytes(), 32 * n) for n in range(2)]
+
+    def is_held():
+        return all(temp < 81 and limit < most for (temp, limit), most in zip(cards(), (700, 2000)))
+
+    def asked(i):
+        return [line.split() for line in i.log_path.read_text().splitlines() if line.startswith(("set ", "reset "))]
+    with daemon("heats", "--guard.hot-c", "80", "--guard.lock-dir", tmp_path, env={"FOREIGN_STATE": kept}) as i:
+        i.ready(2)
+        wait_for(is_held, "both are held", 15)
+        levers = [g["guard"]["lever"] for g in i.status()["gpus"]]
+        assert levers == ["power limit", "locked clocks"]
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            assert max(temp for temp, _ in cards()) < 82
+            time.sleep(0.05)
+        os.kill(i.sampler(), signal.SIGKILL)
+        wait_for(lambda: {e["gpu"] for kind in ("guard_resumed", "guard_stale_cleared") for e in i.said(kind)} == {0, 1},
+                 "the next one has found both records", 5)
+        wait_for(is_held, "both are held again", 10)
+        i.process.terminate()
+        assert i.process.wait(10) == 0
+        assert [limit for _, limit in cards()] == [700, 2000] and not list((i.dir / "guard").iterdir())
+        for words in asked(i):
+            low, high = {"0": (200, 700), "1": (300, 2000)}[words[1]]
+            assert words[0] == "reset" or low <= int(words[2]) <= high
