@@ -2,10 +2,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+static bool is_ours(int fd) {
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
+}
+
+/* In a directory that all may write to, someone may have put something there to keep us off: root takes it away. */
+static int open_own(const char *path) {
+    for (int i = 0; i < 5; i++) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        int r = fd < 0 ? -errno : -EACCES;
+        if (fd >= 0 && (geteuid() != 0 || is_ours(fd))) return fd;
+        if (fd >= 0) close(fd);
+        if (geteuid() != 0 || r == -ENOENT || unlink(path) < 0) return r;
+    }
+    return -EACCES;
+}
 
 /* Whether it is ours now; the descriptor tells nothing of that. */
 static int take(int fd, const char *owner, char *who, size_t room) {
@@ -23,9 +42,9 @@ static int take(int fd, const char *owner, char *who, size_t room) {
 
 int lock_take(const char *path, const char *owner, char *holder, size_t room, struct error *e) {
     char who[400] = "";
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open_own(path);
     holder[0] = 0;
-    if (fd < 0) return fail_errno(e, errno, "%.160s", path);
+    if (fd < 0) return fail_errno(e, -fd, "%.160s", path);
     int r = take(fd, owner, who, sizeof who);
     if (r == 0) return fd;
     close(fd);

@@ -436,6 +436,7 @@ static void budget_tick(int64_t now_ns) {
         self.had_budget = false;
         budget = (struct budget_state){0};
         for (unsigned i = 0; i < n; i++) {
+            if (!self.watch[i].is_guarded) continue;
             self.watch[i].guard.cap = INFINITY;
             watch_look(&self.watch[i]);
         }
