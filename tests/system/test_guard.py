@@ -107,6 +107,16 @@ class Machine:
     def becomes(self, gpu, want, timeout=5.0):
         wait_for(lambda: abs(self.limit(gpu) - want) < 0.01, f"GPU {gpu} is at {want}, not {self.limit(gpu)}", timeout)
 
+    def rests(self, gpu=0):
+        """Waits until the guard has moved the limit for a second no more."""
+        seen = [self.limit(gpu), time.monotonic()]
+
+        def is_at_rest():
+            if self.limit(gpu) != seen[0]:
+                seen[:] = [self.limit(gpu), time.monotonic()]
+            return time.monotonic() - seen[1] > 1
+        wait_for(is_at_rest, "the guard rests")
+
     def events(self, kind, gpu=None):
         return [line["text"] for line in self.i.said(kind) if gpu is None or line.get("gpu") == gpu]
 
@@ -468,6 +478,7 @@ def test_drift_yields(machine):
 
 def test_drift_while_held_lower_does_not_free_a_hot_card(machine):
     m = machine("h200", hot_c=HOT).start().all_low()
+    m.rests()  # a limit of someone that the guard's next one meets within moments was never seen
     m.sim.say("fault 0 cap 650")
     m.event("guard_drift")
     wait_for(lambda: m.limit() < 600, "held lower again", 1)
