@@ -195,9 +195,14 @@ static void margin_look(struct guarding *g, const struct sample *s) {
     }
 }
 
+/* What cannot be read counts as hot. */
 static bool is_hot(const struct guarding *g, const struct sample *s) {
-    return sample_has(s, METRIC_TEMP_CORE) &&
-           s->value[METRIC_TEMP_CORE] > g->policy.target[GUARD_CORE] - STILL_NEEDED_C;
+    static const int metric[] = {[GUARD_CORE] = METRIC_TEMP_CORE, [GUARD_MEMORY] = METRIC_TEMP_MEMORY};
+    for (int k = GUARD_CORE; k <= GUARD_MEMORY; k++)
+        if (g->policy.uses[k] &&
+            (!sample_has(s, metric[k]) || s->value[metric[k]] > g->policy.target[k] - STILL_NEEDED_C))
+            return true;
+    return false;
 }
 
 /* An earlier guard had the card. */

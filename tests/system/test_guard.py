@@ -634,6 +634,16 @@ def test_a_sensor_that_is_silent_from_the_start_counts_as_hot(machine):
     assert "cannot be read" in m.event("guard_lowered")
 
 
+def test_a_throttle_is_not_cleared_by_one_who_cannot_see(machine):
+    m = machine("h200", hot_c=HOT).start().all_low()
+    m.kill_all()
+    m.sim.say("fault 0 sensor temperature off")
+    m.start(grace_ms=1000)
+    m.event("guard_resumed")
+    m.becomes(0, 200)
+    assert not m.events("guard_stale_cleared") and m.guards()[0]["baseline"] == 700
+
+
 # ---- the end of the long story ----
 
 def test_cards_recover_and_a_hot_one_is_held(long_story):
