@@ -73,6 +73,7 @@ static void safe_device(struct view_device *d, size_t count) {
     if (d->processes.count > RING_PROCESSES_MAX) d->processes.count = RING_PROCESSES_MAX;
     if (d->processes.total < d->processes.count) d->processes.total = d->processes.count;
     if (d->xids.count > RING_XIDS_MAX) d->xids.count = RING_XIDS_MAX;
+    ring_guard_bound(&d->guard);
 }
 
 void view_make_safe(struct view *v) {

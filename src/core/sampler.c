@@ -48,7 +48,7 @@ static struct sampler {
     struct inspect inspect;
     struct inventory inventory[DEVICE_MAX];
     pthread_t driver_thread;
-    int gpu_total; /* GPUs of all workers */
+    _Atomic int gpu_total; /* GPUs of all workers */
     bool had_budget;
 } self;
 
@@ -69,11 +69,17 @@ static int settings_read(struct error *e) {
     return 0;
 }
 
+/* Of a core, for the slow calls of one GPU: few GPUs share what eight may cost, each of more has an eighth of it. */
+static double slow_share(const struct settings *s) {
+    int n = self.gpu_total < 1 ? 8 : self.gpu_total > 8 ? 8 : self.gpu_total;
+    return s->slow_percent / 100 / n * 1000 / s->wait_ms;
+}
+
 /* What can change while it runs; the rest takes a new process, which the supervisor sees to. */
 static void settings_apply(void) {
     const struct settings *s = &self.settings;
     self.common.base_ns = (int64_t)s->wait_ms * NS_PER_MS;
-    self.common.slow_share = s->slow_percent / 100 * 1000 / s->wait_ms;
+    self.common.slow_share = slow_share(s);
     self.board.answer_ns = (int64_t)s->answer_ms * NS_PER_MS;
     self.board.lost_ns = (int64_t)s->lost_ms * NS_PER_MS;
     log_set_level((enum log_level)s->log_level);
@@ -223,6 +229,7 @@ static void watches_wait(void) {
 static int watches_start(struct error *e) {
     int count = gpu_count(self.common.driver, e);
     self.gpu_total = count;
+    self.common.slow_share = slow_share(&self.first);
     for (int i = 0; i < count; i++) {
         if (i % self.first.workers != self.worker) continue;
         if (!strpbrk(self.first.gpus, "-") && !is_listed(self.first.gpus, i, "")) continue;

@@ -15,7 +15,9 @@
 #define GUARD_FAR_NS NS_PER_S /* however rare the rounds are */
 #define MARGIN_NS (900 * NS_PER_MS)
 #define QUICK_NS (2 * NS_PER_MS)
+#define REPLAN_FIRST_NS (10 * NS_PER_S)
 #define REPLAN_NS (60 * NS_PER_S)
+#define EARLY_NS (5 * NS_PER_MS)
 #define RETRY_NS (2 * NS_PER_S)
 #define MISSES_PATIENT 3 /* a call that fails so often in a row is asked less often */
 #define MISS_PAUSE_NS (10 * NS_PER_S)
@@ -293,6 +295,7 @@ static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
     struct rate_call calls[GPU_CALLS_MAX] = {0};
     unsigned n = gpu_calls(d);
     int64_t base_ns = w->common->base_ns;
+    bool is_early = plan->made_ns == 0;
     uint64_t fast = 0;
     for (unsigned c = 0; c < n; c++) {
         const struct gpu_call *k = gpu_call(d, c);
@@ -306,6 +309,9 @@ static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
             calls[c].cpu_ns += cost.cpu_ns;
             calls[c].wall_ns += cost.wall_ns;
         }
+        /* At the start two threads are at the driver's lock at once, and what is cheap looks dear: judged a little later. */
+        if (is_early && k->weight >= 1 && k->least_ms == 0 && calls[c].wall_ns < EARLY_NS)
+            calls[c].cpu_ns = calls[c].wall_ns = 0;
     }
     rates_plan(calls, n, base_ns, w->common->slow_share);
     for (unsigned c = 0; c < n; c++) {
@@ -321,6 +327,11 @@ static void plan_make(struct watch *w, struct slow_plan *plan, int64_t now_ns) {
     }
     atomic_store(&w->fast_calls, fast);
     plan->made_ns = now_ns;
+    for (unsigned c = 0; c < n; c++)
+        if (calls[c].is_wanted)
+            log_line(LOG_DEBUG, "plan", (int)w->index, "%s every %.1f s: %.1f us of CPU, %.1f us in all",
+                     gpu_call(d, c)->name, (double)calls[c].period_ns * 1e-9, (double)calls[c].cpu_ns * 1e-3,
+                     (double)calls[c].wall_ns * 1e-3);
 }
 
 /* Makes the calls of a mask and publishes what came of them as one sample. */
@@ -390,10 +401,10 @@ static void *slow_main(void *arg) {
     uint32_t seen = atomic_load(&w->bell), looks = atomic_load(&w->looks);
     slow_first(w, m);
     plan_make(w, &plan, clock_boot_ns());
-    bool was_shared = w->is_shared;
+    bool was_shared = w->is_shared, is_first = true;
     while (!w->common->end) {
         const unsigned n = gpu_calls(w->common->driver);
-        int64_t next_ns = plan.made_ns + REPLAN_NS;
+        int64_t replan_ns = plan.made_ns + (is_first ? REPLAN_FIRST_NS : REPLAN_NS), next_ns = replan_ns;
         for (unsigned c = 0; c < n; c++)
             if (plan.period_ns[c] && plan.due_ns[c] < next_ns) next_ns = plan.due_ns[c];
         bool was_rung = doze(w, next_ns, &seen);
@@ -407,7 +418,10 @@ static void *slow_main(void *arg) {
             plan.due_ns[c] = slow_due_ns(w, now_ns, plan.period_ns[c]);
         }
         slow_due(w, due, m);
-        if (was_rung || was_shared != w->is_shared || now_ns >= plan.made_ns + REPLAN_NS) plan_make(w, &plan, now_ns);
+        if (was_rung || was_shared != w->is_shared || now_ns >= replan_ns) {
+            is_first &= now_ns < replan_ns;
+            plan_make(w, &plan, now_ns);
+        }
         was_shared = w->is_shared;
         recut_look(w, &recut_ns, now_ns);
     }

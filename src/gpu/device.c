@@ -11,7 +11,7 @@
 
 /* Asking for the thread's CPU time costs as much as a cheap call: measure a few in many. */
 #define MEASURE_EVERY 64
-#define MEASURE_FIRST 2
+#define MEASURE_FIRST 8
 #define FIRST_AGAIN_NS (3 * NS_PER_MS)
 
 static const struct gpu_backend *const backends[] = {&nvml_backend};
@@ -132,9 +132,9 @@ int gpu_read(struct gpu *g, unsigned call, struct sample *s, struct ring_process
 
     uint32_t made = GET(n->made);
     SET(n->made, made + 1);
-    int r = support != SUPPORT_YES                 ? read_first(g, call, s, p)
-            : made % MEASURE_EVERY < MEASURE_FIRST ? read_measured(g, call, s, p)
-                                                   : backend->read(g, call, s, p);
+    int r = support != SUPPORT_YES                              ? read_first(g, call, s, p)
+            : made < MEASURE_FIRST || made % MEASURE_EVERY == 0 ? read_measured(g, call, s, p)
+                                                                : backend->read(g, call, s, p);
     r = remember(g, call, r);
     if (r == -ENOTSUP) return r; /* another call may yield the same metrics: nothing is known to be absent */
 

@@ -306,10 +306,7 @@ bool ring_xids(const struct ring *r, uint32_t device, struct ring_xids *ret) {
 bool ring_guard(const struct ring *r, uint32_t device, struct ring_guard *ret) {
     bool whole = twin_get(block(r, device)->guard, WORDS(struct ring_guard), ret);
     if (!whole_or_zero(whole, ret, sizeof *ret)) return false;
-    if (ret->mode > RING_GUARD_ACTS) ret->mode = RING_GUARD_OFF;
-    if (ret->lever > 3) ret->lever = 0;
-    if (ret->reason > 5) ret->reason = 0;
-    ret->why[sizeof ret->why - 1] = 0;
+    ring_guard_bound(ret);
     return true;
 }
 

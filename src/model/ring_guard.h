@@ -18,3 +18,14 @@ struct ring_guard {
 };
 
 enum ring_guard_mode { RING_GUARD_OFF, RING_GUARD_OBSERVES, RING_GUARD_ACTS };
+
+#define RING_GUARD_LEVERS 4  /* of enum gpu_lever_kind */
+#define RING_GUARD_REASONS 6 /* of enum guard_reason */
+
+/* Numbers that name a row of somebody's table stay within it, whoever wrote them; the text ends. */
+static inline void ring_guard_bound(struct ring_guard *g) {
+    if (g->mode > RING_GUARD_ACTS) g->mode = RING_GUARD_OFF;
+    if (g->lever >= RING_GUARD_LEVERS) g->lever = 0;
+    if (g->reason >= RING_GUARD_REASONS) g->reason = 0;
+    g->why[sizeof g->why - 1] = 0;
+}

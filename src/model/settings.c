@@ -30,7 +30,7 @@ const struct option settings_table[] = {
     {"sampler.workers",      "1",              "Processes that the GPUs are divided among", OPT_INT, AT(workers), 1, 16},
     {"sampler.answer_ms",    "2000",           "A GPU silent for longer is shown as not answering", OPT_INT, AT(answer_ms), 100, 60000},
     {"sampler.lost_ms",      "10000",          "A GPU silent for longer is shown as lost", OPT_INT, AT(lost_ms), 500, 600000},
-    {"sampler.slow_percent", "0.008",          "Share of one core that slow metrics may cost, per GPU and per reading a second", OPT_REAL, AT(slow_percent), 0.0005, 10},
+    {"sampler.slow_percent", "0.064",          "Percent of one core that slow metrics of up to eight GPUs may cost together, per reading a second; more GPUs an eighth each", OPT_REAL, AT(slow_percent), 0.0005, 10},
     {"sampler.kmsg",         "/dev/kmsg",      "Kernel log to read XIDs from (empty: none)", OPT_PATH, AT(kmsg)},
     {"log.level",            "info",           "How much to log", OPT_CHOICE, AT(log_level), .choices = "debug|info|warn|error"},
 };

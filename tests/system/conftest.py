@@ -1,0 +1,27 @@
+"""Before any test is read: where the programs under test lie. Some tests run them as another user, who may not come into
+the directory of whoever built them (a clone in root's home): then a copy that anyone may run stands in for it."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD_DIR") or os.environ.get("GPUMGR_BUILD") or ROOT / "build").resolve()
+
+
+def anyone_may_come(path):
+    return all(p.stat().st_mode & 0o5 == 0o5 for p in (path, *path.parents))
+
+
+if os.geteuid() == 0 and not anyone_may_come(BUILD):
+    copy = Path(tempfile.mkdtemp(prefix="gpumgr-build-"))
+    copy.chmod(0o755)
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    for name in ("gpumgr", "gpumgr-core"):
+        shutil.copy(BUILD / name, copy)
+    for name in ("sim", "tests"):
+        shutil.copytree(BUILD / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.p", "*.a"))
+    BUILD = copy
+os.environ["BUILD_DIR"] = os.environ["GPUMGR_BUILD"] = str(BUILD)
