@@ -23,7 +23,7 @@ struct child {
     char name[24];
     const char *argv[CHILD_ARGS_MAX]; /* owned by whoever filled them */
     bool has_heart;
-    bool is_quiet; /* its standard output goes nowhere */
+    bool is_quiet;     /* its standard output goes nowhere */
     const char *after; /* a file that must be there first, or until after_ns; NULL: none */
     int64_t after_ns;
     enum child_state state;

@@ -98,6 +98,7 @@ static void other_peoples_memory_is_not_believed(void **state) {
     struct view_device *d = view_add(&v);
     memset(d, 0x7f, sizeof *d);
     memset(d->inventory.name, '\033', sizeof d->inventory.name);
+    d->has_guard = true; /* ours, not theirs: it says that the guard was found */
     struct event ev;
     memset(&ev, 0x7f, sizeof ev);
     view_add_event(&v, &ev);
