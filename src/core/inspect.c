@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "model/failing.h"
 
-#define STEP_NS (2 * NS_PER_S)
+#define STEP_NS (5 * NS_PER_S)
 #define OFFSET_NS (700 * NS_PER_MS) /* between two rounds, not among them */
 #define SAVE_NS (600 * NS_PER_S)
 #define STACK_BYTES (256 * 1024)

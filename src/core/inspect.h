@@ -1,4 +1,4 @@
-/* Looks for parts that fail (model/failing), every two seconds, over all GPUs of this sampler together: neighbours tell a
+/* Looks for parts that fail (model/failing), every five seconds, over all GPUs of this sampler together: neighbours tell a
  * clogged cooler from warm air. A thread of its own: it writes histories to a disk, and a disk may hang. */
 #pragma once
 

@@ -15,7 +15,7 @@
 #define GUARD_FAR_NS NS_PER_S /* however rare the rounds are */
 #define MARGIN_NS (900 * NS_PER_MS)
 #define QUICK_NS (2 * NS_PER_MS)
-#define REPLAN_FIRST_NS (10 * NS_PER_S)
+#define REPLAN_FIRST_NS (3 * NS_PER_S)
 #define REPLAN_NS (60 * NS_PER_S)
 #define EARLY_NS (5 * NS_PER_MS)
 #define RETRY_NS (2 * NS_PER_S)
@@ -282,10 +282,10 @@ struct slow_plan {
     int64_t made_ns;
 };
 
-/* When a slow call with this period is due next: on a grid of seconds, or of five for what is rare, to wake up once for
+/* When a slow call with this period is due next: on a grid of seconds, or of ten for what is rare, to wake up once for
  * several; at another moment for each GPU, and not when the fast rounds begin. */
 static int64_t slow_due_ns(const struct watch *w, int64_t now_ns, int64_t period_ns) {
-    int64_t grid_ns = period_ns >= 5 * NS_PER_S ? 5 * NS_PER_S : NS_PER_S;
+    int64_t grid_ns = period_ns >= 10 * NS_PER_S ? 10 * NS_PER_S : NS_PER_S;
     int64_t offset_ns = (150 + w->index * 97 % 700) * NS_PER_MS;
     return (now_ns + period_ns - offset_ns + grid_ns / 2) / grid_ns * grid_ns + offset_ns;
 }
