@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
+
 /* A comma is due unless we stand at the very start, after an opening bracket, or after a key. */
 static void separate(struct buf *b) {
     if (b->len && !strchr("{[:,\n", b->s[b->len - 1])) buf_putc(b, ',');
@@ -71,12 +73,8 @@ void json_num(struct buf *b, double v) {
         buf_puts(b, "null");
         return;
     }
-    char text[32];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v) break;
-    }
-    buf_puts(b, text);
+    char text[DECIMAL_MAX];
+    buf_add(b, text, decimal_put(text, v));
 }
 
 void json_int(struct buf *b, int64_t v) {
