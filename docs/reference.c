@@ -3,8 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/host_metrics.h"
 #include "model/metrics.h"
 #include "model/settings.h"
+
+static void print_metric(const struct metric *m) {
+    char step[32] = "";
+    if (m->scale > 0) snprintf(step, sizeof step, "%g", m->scale);
+    printf("| `%s` | %s | %s | %s | %s%s%s | %s |\n", m->name, metric_unit_name(m->unit), metric_kind_name(m->kind),
+           step, *m->dcgm ? "`" : "", m->dcgm, *m->dcgm ? "`" : "", m->help);
+}
 
 static void print_metrics(void) {
     puts("# Metrics\n\n"
@@ -12,16 +20,14 @@ static void print_metrics(void) {
          "zero.\n"
          "Names and units are the same everywhere: `gpumgr status --json`, the ring, and whatever reads them.\n\n"
          "| metric | unit | kind | step | DCGM's name | meaning |\n|---|---|---|---|---|---|");
-    for (int i = 0; i < METRIC_COUNT; i++) {
-        const struct metric *m = &metrics[i];
-        char step[32] = "";
-        if (m->scale > 0) snprintf(step, sizeof step, "%g", m->scale);
-        printf("| `%s` | %s | %s | %s | %s%s%s | %s |\n", m->name, metric_unit_name(m->unit), metric_kind_name(m->kind),
-               step, *m->dcgm ? "`" : "", m->dcgm, *m->dcgm ? "`" : "", m->help);
-    }
+    for (int i = 0; i < METRIC_COUNT; i++) print_metric(&metrics[i]);
     puts("\nStep: what one unit of the driver's own reading is worth; readings are whole numbers of it. Empty: any "
          "number.\n"
-         "XIDs are also counted by code: `xids` in `gpumgr status --json`.");
+         "XIDs are also counted by code: `xids` in `gpumgr status --json`.\n\n"
+         "## The machine itself\n\n"
+         "From `src/model/host_metrics.def`; read once a second.\n\n"
+         "| metric | unit | kind | step | DCGM's name | meaning |\n|---|---|---|---|---|---|");
+    for (int i = 0; i < HOST_METRIC_COUNT; i++) print_metric(&host_metrics[i]);
 }
 
 static void print_config(void) {

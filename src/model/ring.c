@@ -32,7 +32,8 @@ struct ring_header {
     word beat_ns, event_head;
     word driver[TWIN_WORDS(struct ring_driver)];
     word event[RING_EVENTS * EVENT_SLOT_WORDS];
-    uint64_t pad[8];
+    word born_ns; /* boot clock; never changes once it is set */
+    uint64_t pad[7];
 };
 
 struct device_block {
@@ -171,6 +172,7 @@ void ring_format(struct ring *r, void *mem, const struct ring_spec *spec, uint32
     h->events = RING_EVENTS;
     *r = (struct ring){.h = h, .size = h->size_bytes, .devices = spec->devices, .slots = spec->slots};
     atomic_store_explicit(&h->writer, pid, memory_order_relaxed);
+    atomic_store_explicit(&h->born_ns, (uint64_t)now_boot_ns, memory_order_relaxed);
     for (uint32_t d = 0; d < spec->devices; d++) block(r, d)->inventory = spec->inventory[d];
     ring_beat(r, now_boot_ns);
 }
@@ -252,6 +254,20 @@ int64_t ring_beat_ns(const struct ring *r) {
 }
 _Atomic uint32_t *ring_bell(const struct ring *r) { return &r->h->bell; }
 const struct inventory *ring_inventory(const struct ring *r, uint32_t device) { return &block(r, device)->inventory; }
+
+static int64_t born_ns(const struct ring *r) {
+    uint64_t ns = atomic_load_explicit(&r->h->born_ns, memory_order_relaxed);
+    return ns <= INT64_MAX / 2 ? (int64_t)ns : 0;
+}
+
+/* A nanosecond makes less than one entry, so a later file begins above all marks of the one before it. */
+int64_t ring_mark(const struct ring *r, uint64_t number) {
+    return born_ns(r) + (int64_t)(number <= INT64_MAX / 4 ? number : INT64_MAX / 4);
+}
+
+uint64_t ring_after(const struct ring *r, int64_t mark) {
+    return mark > born_ns(r) ? (uint64_t)(mark - born_ns(r)) + 1 : 1;
+}
 
 /* ---- readers ---- */
 

@@ -111,6 +111,12 @@ int64_t ring_beat_ns(const struct ring *r);
 _Atomic uint32_t *ring_bell(const struct ring *r);
 const struct inventory *ring_inventory(const struct ring *r, uint32_t device);
 
+/* A place in a ring's FIFOs as one number that grows from entry to entry and from one file to the next of the same boot:
+ * when the file was made, and the entry's number. ring_after is the entry to go on with after a mark: the first one of
+ * a file that the mark knows nothing of. */
+int64_t ring_mark(const struct ring *r, uint64_t number);
+uint64_t ring_after(const struct ring *r, int64_t mark);
+
 /* Readers. A false result means that nothing whole is there (yet, or any more), and leaves the zero value. */
 uint64_t ring_head(const struct ring *r, uint32_t device); /* number of the newest sample, 0: none */
 bool ring_sample(const struct ring *r, uint32_t device, uint64_t number, struct sample *ret);

@@ -6,7 +6,19 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "model/host_metrics.h"
 #include "model/metrics.h"
+
+/* Both catalogues keep the same promises. */
+static const struct {
+    const struct metric *of;
+    int count;
+    int (*find)(const char *name);
+    const char *prefix;
+} tables[] = {
+    {metrics,      METRIC_COUNT,      metric_find,      "gpu_" },
+    {host_metrics, HOST_METRIC_COUNT, host_metric_find, "host_"},
+};
 
 static bool ends(const char *s, const char *tail) {
     size_t n = strlen(s), t = strlen(tail);
@@ -15,14 +27,18 @@ static bool ends(const char *s, const char *tail) {
 
 static void names(void **state) {
     assert_true(METRIC_COUNT >= 45);
-    for (int i = 0; i < METRIC_COUNT; i++) {
-        const char *name = metrics[i].name;
-        assert_non_null(name);
-        assert_int_equal(metric_find(name), i); /* so no name comes twice */
-        assert_true(strncmp(name, "gpu_", 4) == 0 || strncmp(name, "gpumgr_", 7) == 0);
-        for (const char *c = name; *c; c++)
-            assert_true(islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_');
-        assert_null(strstr(name, "__"));
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
+        for (int i = 0; i < tables[t].count; i++) {
+            const char *name = tables[t].of[i].name;
+            assert_non_null(name);
+            assert_int_equal(tables[t].find(name), i); /* so no name comes twice */
+            assert_int_equal(tables[!t].find(name), -1);
+            assert_true(strncmp(name, tables[t].prefix, strlen(tables[t].prefix)) == 0 ||
+                        strncmp(name, "gpumgr_", 7) == 0);
+            for (const char *c = name; *c; c++)
+                assert_true(islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_');
+            assert_null(strstr(name, "__"));
+        }
     }
     assert_int_equal(metric_find("gpu_"), -1);
     assert_int_equal(metric_find(""), -1);
@@ -42,8 +58,8 @@ static void units_and_names_agree(void **state) {
         {UNIT_HERTZ,            "_hertz",            NULL            },
         {UNIT_SECONDS,          "_seconds",          "_seconds_total"},
     };
-    for (int i = 0; i < METRIC_COUNT; i++) {
-        const struct metric *m = &metrics[i];
+    for (int n = 0; n < (int)METRIC_COUNT + (int)HOST_METRIC_COUNT; n++) {
+        const struct metric *m = n < METRIC_COUNT ? &metrics[n] : &host_metrics[n - METRIC_COUNT];
         bool counter = m->kind == KIND_COUNTER;
         if (ends(m->name, "_total") != counter) print_error("%s: counters, and no others, end in _total\n", m->name);
         assert_int_equal(ends(m->name, "_total"), counter);
@@ -62,8 +78,8 @@ static void units_and_names_agree(void **state) {
 }
 
 static void rows_are_filled_in(void **state) {
-    for (int i = 0; i < METRIC_COUNT; i++) {
-        const struct metric *m = &metrics[i];
+    for (int i = 0; i < (int)METRIC_COUNT + (int)HOST_METRIC_COUNT; i++) {
+        const struct metric *m = i < METRIC_COUNT ? &metrics[i] : &host_metrics[i - METRIC_COUNT];
         assert_true(strlen(m->help) > 5);
         assert_true(m->help[strlen(m->help) - 1] != '.');
         assert_null(strpbrk(m->help, "\n\\\""));
@@ -71,7 +87,7 @@ static void rows_are_filled_in(void **state) {
         assert_non_null(m->dcgm);
         if (*m->dcgm) assert_memory_equal(m->dcgm, "DCGM_FI_", 8);
         assert_true(m->scale >= 0);
-        for (int j = 0; j < i; j++) assert_true(!*m->dcgm || strcmp(m->dcgm, metrics[j].dcgm) != 0);
+        for (int j = 0; j < i && j < METRIC_COUNT; j++) assert_true(!*m->dcgm || strcmp(m->dcgm, metrics[j].dcgm) != 0);
         assert_true(m->keep == KEEP_MEAN || m->keep == KEEP_MIN || m->keep == KEEP_MAX);
         if (m->kind == KIND_COUNTER) assert_int_equal(m->keep, KEEP_MAX);
         assert_true(strlen(metric_unit_name(m->unit)) > 0);

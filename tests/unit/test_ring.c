@@ -195,6 +195,29 @@ static void adopting(void **state) {
     assert_false(ring_adopt(&r, &spec, 9, 8)); /* nothing whole to mend it from */
 }
 
+/* Marks grow through a file and on into the next one; what a mark has not seen comes after it. */
+static void marks(void **state) {
+    static struct inventory fleet[PATTERN_DEVICES];
+    const struct ring_spec one = {PATTERN_DEVICES, SLOTS, fleet};
+    size_t size = ring_size(PATTERN_DEVICES, SLOTS);
+    void *first = calloc(1, size), *second = calloc(1, size);
+    struct ring a, b;
+    ring_format(&a, first, &one, 1, 1000000);
+    ring_format(&b, second, &one, 2, 2000000);
+    assert_int_equal(ring_after(&a, 0), 1);
+    for (uint64_t n = 1; n < 1000; n++) {
+        assert_true(ring_mark(&a, n) > ring_mark(&a, n - 1));
+        assert_true(ring_mark(&b, 1) > ring_mark(&a, n));
+        assert_int_equal(ring_after(&a, ring_mark(&a, n)), n + 1);
+        assert_int_equal(ring_after(&b, ring_mark(&a, n)), 1); /* a new file: all of it is new */
+    }
+    assert_true(ring_adopt(&a, &one, 3, 5000000)); /* another writer, the same places */
+    assert_int_equal(ring_after(&a, ring_mark(&b, 1) - 1000000), 2);
+    assert_true(ring_mark(&a, UINT64_MAX) > 0);
+    free(first);
+    free(second);
+}
+
 /* As a sampler does that finds no driver: it takes over whatever cards the ring has. */
 static void inheriting(void **state) {
     struct fixture *f = *state;
@@ -278,6 +301,7 @@ int main(void) {
         T(attaching_to_a_part),
         T(the_newest_overwrites_the_oldest),
         T(adopting),
+        T(marks),
         T(inheriting),
         T(contents_out_of_bounds),
         T(a_header_that_changes_later),

@@ -1,0 +1,170 @@
+/* Bytes on the link, from either side: whatever they are, reading ends, nothing outside them is looked at, what is taken
+ * is within its bounds, and taken once and said again it is taken again. The first byte is the size of the pieces. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/wire.h"
+#include "model/wire_device.h"
+#include "model/wire_server.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+static struct wire_map gpu_map, host_map;
+static union {
+    struct wire_welcome welcome;
+    struct inventory inventory;
+    struct latest latest;
+} big;
+
+static void need(bool is_true) {
+    if (!is_true) abort();
+}
+
+#define ENDS(text) (strnlen((text), sizeof(text)) < sizeof(text))
+
+static bool hello(const struct wire_frame *f, struct error *e) {
+    struct wire_hello h;
+    if (wire_get_hello(f, &h, e) < 0) return false;
+    need(h.node[0] && h.devices <= WIRE_DEVICES_MAX && h.sources <= WIRE_SOURCES_MAX);
+    wire_map_make(&gpu_map, &h.gpu, metric_find);
+    wire_map_make(&host_map, &h.host, host_metric_find);
+    for (int i = 0; i < gpu_map.count; i++) need(gpu_map.of[i] >= -1 && gpu_map.of[i] < METRIC_COUNT);
+    return true;
+}
+
+static bool processes(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_processes list;
+    struct wire_process p;
+    if (wire_get_processes(f, &list, e) < 0) return false;
+    size_t from = wire_begin_processes(again, &list);
+    unsigned seen = 0;
+    for (uint16_t count = list.count; wire_next_process(&list, &p); seen++) {
+        need(seen < count && ENDS(p.user) && ENDS(p.comm) && ENDS(p.command));
+        wire_add_process(again, &p);
+    }
+    need(seen == list.count);
+    wire_end(again, from);
+    return true;
+}
+
+static bool device_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    uint16_t device = 0, source = 0;
+    int64_t mark = 0;
+    struct sample s;
+    struct ring_state st;
+    struct ring_xids x;
+    struct ring_guard g;
+    int r = 0;
+    switch (f->type) {
+    case WIRE_INVENTORY:
+        r = wire_get_inventory(f, &device, &source, &big.inventory, e);
+        if (r == 0) wire_put_inventory(again, device, source, &big.inventory);
+        break;
+    case WIRE_SAMPLE:
+        r = wire_get_sample(f, &gpu_map, &device, &mark, &s, e);
+        for (int i = 0; r == 0 && i < METRIC_COUNT; i++) need(!sample_has(&s, i) || __builtin_isfinite(s.value[i]));
+        break;
+    case WIRE_LATEST:
+        r = wire_get_latest(f, &gpu_map, &device, &big.latest, NULL, e);
+        for (int i = 0; r == 0 && i < METRIC_COUNT; i++) need(big.latest.of[i].until_ns >= big.latest.of[i].boot_ns);
+        break;
+    case WIRE_STATE:
+        r = wire_get_state(f, &device, &st, e);
+        if (r == 0) wire_put_state(again, device, &st);
+        break;
+    case WIRE_XIDS:
+        r = wire_get_xids(f, &device, &x, e);
+        if (r == 0) wire_put_xids(again, device, &x);
+        break;
+    case WIRE_GUARD:
+        r = wire_get_guard(f, &device, &g, e);
+        if (r == 0) need(g.lever < RING_GUARD_LEVERS && g.reason < RING_GUARD_REASONS && ENDS(g.why));
+        break;
+    }
+    need(r < 0 || device < WIRE_DEVICES_MAX);
+    return r == 0;
+}
+
+static bool other_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    uint16_t source = 0;
+    int64_t mark = 0;
+    struct ring_driver d;
+    struct host_sample h;
+    struct event ev;
+    struct wire_round round;
+    struct wire_order_result result;
+    struct wire_order order;
+    struct wire_bye bye;
+    int r = 0;
+    switch (f->type) {
+    case WIRE_DRIVER:
+        r = wire_get_driver(f, &source, &d, e);
+        if (r == 0) wire_put_driver(again, source, &d);
+        break;
+    case WIRE_HOST: r = wire_get_host(f, &host_map, &mark, &h, e); break;
+    case WIRE_EVENT:
+        r = wire_get_event(f, &source, &mark, &ev, e);
+        if (r == 0) wire_put_event(again, source, mark, &ev);
+        break;
+    case WIRE_ROUND:
+        r = wire_get_round(f, &round, e);
+        if (r == 0) wire_put_round(again, &round);
+        break;
+    case WIRE_ORDER_RESULT:
+        r = wire_get_order_result(f, &result, e);
+        if (r == 0) wire_put_order_result(again, &result);
+        break;
+    case WIRE_WELCOME:
+        r = wire_get_welcome(f, &big.welcome, e);
+        if (r == 0) wire_put_welcome(again, &big.welcome);
+        break;
+    case WIRE_ORDER:
+        r = wire_get_order(f, &order, e);
+        if (r == 0) wire_put_order(again, &order);
+        break;
+    case WIRE_BYE:
+        r = wire_get_bye(f, &bye, e);
+        if (r == 0) wire_put_bye(again, bye.text);
+        break;
+    }
+    return r == 0;
+}
+
+static bool take(const struct wire_frame *f, struct buf *again, struct error *e) {
+    if (f->type == WIRE_HELLO) return hello(f, e);
+    if (f->type == WIRE_PROCESSES) return processes(f, again, e);
+    if (f->type >= WIRE_INVENTORY && f->type <= WIRE_GUARD) return device_frame(f, again, e);
+    return other_frame(f, again, e);
+}
+
+static void frame(const struct wire_frame *f) {
+    AUTO(buf_done) struct buf once = {0}, twice = {0};
+    struct error e = {0};
+    struct wire_frame said;
+    if (!take(f, &once, &e)) {
+        need(e.text[0] != 0);
+        return;
+    }
+    if (!once.len) return;
+    need(wire_frame(once.s, once.len, &said, &e) == (int)once.len);
+    need(take(&said, &twice, &e) && twice.len == once.len && memcmp(once.s, twice.s, once.len) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
+    AUTO(wire_stream_done) struct wire_stream stream = {0};
+    struct wire_frame f;
+    struct error e = {0};
+    if (n < 1) return 0;
+    size_t piece = bytes[0] ? bytes[0] : 100000;
+    for (size_t at = 1; at < n; at += piece) {
+        int r;
+        wire_stream_add(&stream, bytes + at, n - at < piece ? n - at : piece);
+        while ((r = wire_stream_next(&stream, &f, &e)) > 0) frame(&f);
+        if (r < 0) {
+            need(e.text[0] != 0);
+            return 0;
+        }
+    }
+    return 0;
+}
