@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "core/heart.h"
+#include "base/heart.h"
 #include "model/backoff.h"
 
 enum child_state {

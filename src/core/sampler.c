@@ -17,9 +17,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/heart.h"
 #include "base/log.h"
 #include "core/control.h"
-#include "core/heart.h"
 #include "core/inspect.h"
 #include "core/watch.h"
 #include "core/xids.h"

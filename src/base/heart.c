@@ -1,4 +1,4 @@
-#include "core/heart.h"
+#include "base/heart.h"
 
 #include <errno.h>
 #include <sys/mman.h>
