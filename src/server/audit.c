@@ -1,0 +1,71 @@
+#include "server/audit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "server/state_sql.h"
+
+struct line {
+    int64_t time, status;
+    char user[64], means[16], address[64], method[8], path[256];
+};
+
+static int write_line(struct sql *db, void *ctx, struct error *e) {
+    const struct line *l = ctx;
+    int r = sql_do(db, e, "INSERT INTO audit(time,user,means,address,method,path,status) VALUES(?,?,?,?,?,?,?)",
+                   "isssssi", l->time, l->user, l->means, l->address, l->method, l->path, l->status);
+    return r < 0 ? r : 0;
+}
+
+static void written(void *ctx, int result, const struct error *e) { free(ctx); }
+
+void audit_add(struct state *s, const struct audit_line *line) {
+    struct line *l = calloc(1, sizeof *l);
+    struct error ignored;
+    if (!l) abort();
+    l->time = line->time;
+    l->status = line->status;
+    snprintf(l->user, sizeof l->user, "%s", line->user);
+    snprintf(l->means, sizeof l->means, "%s", line->means);
+    snprintf(l->address, sizeof l->address, "%s", line->address);
+    snprintf(l->method, sizeof l->method, "%s", line->method);
+    snprintf(l->path, sizeof l->path, "%s", line->path);
+    /* When the queue is full the call itself could not be carried out either: it was refused as unavailable. */
+    if (state_submit(s, write_line, written, l, &ignored) < 0) free(l);
+}
+
+struct page {
+    struct buf *out;
+    int limit, count;
+    int64_t last;
+};
+
+static int print_row(const struct sql_row *row, void *ctx, struct error *e) {
+    struct page *p = ctx;
+    if (p->count++ >= p->limit) return 0; /* one more than asked for tells that there are more */
+    p->last = sql_row_int(row, 0);
+    json_open(p->out, '{');
+    json_pair_int(p->out, "id", p->last);
+    json_pair_int(p->out, "time", sql_row_int(row, 1));
+    json_pair_str(p->out, "user", sql_row_text(row, 2));
+    json_pair_str(p->out, "means", sql_row_text(row, 3));
+    json_pair_str(p->out, "address", sql_row_text(row, 4));
+    json_pair_str(p->out, "method", sql_row_text(row, 5));
+    json_pair_str(p->out, "path", sql_row_text(row, 6));
+    json_pair_int(p->out, "status", sql_row_int(row, 7));
+    json_close(p->out, '}');
+    return 0;
+}
+
+int audit_read(struct sql *db, int64_t before, int limit, struct buf *ret, int64_t *ret_next, struct error *e) {
+    struct page p = {.out = ret, .limit = limit};
+    json_open(ret, '[');
+    int r = sql_each(db, print_row, &p, e,
+                     "SELECT id,time,user,means,address,method,path,status FROM audit WHERE ?=0 OR id<?"
+                     " ORDER BY id DESC LIMIT ?",
+                     "iii", before, before, (int64_t)limit + 1);
+    json_close(ret, ']');
+    *ret_next = p.count > limit ? p.last : 0;
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,66 @@
+#include "server/state_schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/auto.h"
+
+#define APPLICATION_ID 0x67706d73 /* "gpms": tells our state file from other SQLite files */
+
+/* Times are unix seconds. Ids of sessions and tokens are never used twice: who revokes one means that one. */
+static const char *const steps[] = {
+    "CREATE TABLE users(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, role INTEGER NOT NULL, uid INTEGER UNIQUE,"
+    "  password TEXT, is_disabled INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL);"
+    "CREATE TABLE links(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE,"
+    "  user INTEGER NOT NULL REFERENCES users(id) ON DELETE CASCADE, created INTEGER NOT NULL,"
+    "  expires INTEGER NOT NULL, is_first INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE sessions(id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL UNIQUE,"
+    "  user INTEGER NOT NULL REFERENCES users(id) ON DELETE CASCADE, created INTEGER NOT NULL,"
+    "  seen INTEGER NOT NULL, address TEXT NOT NULL, agent TEXT NOT NULL);"
+    "CREATE TABLE tokens(id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL UNIQUE,"
+    "  user INTEGER NOT NULL REFERENCES users(id) ON DELETE CASCADE, name TEXT NOT NULL, role INTEGER NOT NULL,"
+    "  created INTEGER NOT NULL, expires INTEGER NOT NULL, seen INTEGER NOT NULL, UNIQUE(user, name));"
+    "CREATE TABLE groups(name TEXT PRIMARY KEY, label TEXT NOT NULL, members TEXT NOT NULL, changed INTEGER NOT NULL);"
+    "CREATE TABLE audit(id INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER NOT NULL, user TEXT NOT NULL,"
+    "  means TEXT NOT NULL, address TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, status INTEGER NOT NULL);"
+    "CREATE INDEX links_user ON links(user);"
+    "CREATE INDEX sessions_user ON sessions(user);",
+};
+
+int schema_newest(void) { return (int)ARRAY_LEN(steps); }
+
+static int refuse_foreign(struct sql *db, const char *path, int64_t version, struct error *e) {
+    int64_t id, tables;
+    int r = sql_int(db, &id, e, "PRAGMA application_id", "");
+    if (r == 0) r = sql_int(db, &tables, e, "SELECT count(*) FROM sqlite_schema", "");
+    if (r < 0) return r;
+    if (id == APPLICATION_ID || (id == 0 && tables == 0 && version == 0)) return 0;
+    return fail(e, -EINVAL, "%s: is a database, but not gpumgr's state", path);
+}
+
+static int step(struct sql *db, int64_t from, struct error *e) {
+    char mark[100];
+    snprintf(mark, sizeof mark, "PRAGMA user_version=%d; PRAGMA application_id=%d; COMMIT", (int)from + 1,
+             APPLICATION_ID);
+    int r = sql_script(db, "BEGIN IMMEDIATE", e);
+    if (r == 0) r = sql_script(db, steps[from], e);
+    if (r == 0) r = sql_script(db, mark, e);
+    if (r < 0 && sql_script(db, "ROLLBACK", NULL) < 0) return r;
+    return r;
+}
+
+int schema_bring(struct sql *db, const char *path, struct error *e) {
+    int64_t version;
+    int r = sql_int(db, &version, e, "PRAGMA user_version", "");
+    if (r == 0) r = refuse_foreign(db, path, version, e);
+    if (r < 0) return r;
+    if (version > schema_newest())
+        return fail(e, -EINVAL, "%s: was written by a newer gpumgr (its version is %lld, this one knows %d)", path,
+                    (long long)version, schema_newest());
+    r = sql_script(db,
+                   "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
+                   "PRAGMA secure_delete=ON; PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512",
+                   e);
+    for (; r == 0 && version < schema_newest(); version++) r = step(db, version, e);
+    return r;
+}
