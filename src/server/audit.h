@@ -20,4 +20,5 @@ enum { AUDIT_PAGE_MAX = 1000 };
 
 /* On the store thread: the newest `limit` rows with ids below `before` (0: all), as a JSON array, and the id to go on
  * with (0: that was all). */
-int audit_read(struct sql *db, int64_t before, int limit, struct buf *ret, int64_t *ret_next, struct error *e) MUST_CHECK;
+int audit_read(struct sql *db, int64_t before, int limit, struct buf *ret, int64_t *ret_next, struct error *e)
+    MUST_CHECK;

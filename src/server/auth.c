@@ -144,17 +144,17 @@ bool auth_drop_token(struct auth *a, int64_t id) {
     return true;
 }
 
-static struct session *find_session(struct auth *a, const uint8_t hash[CRYPTO_HASH]) {
+static struct session *find_session(struct auth *a, const uint8_t hash[SECRETS_HASH]) {
     uint64_t key = key_of(hash);
     for (size_t i = 0; i < a->session_count; i++)
-        if (a->session_keys[i] == key && crypto_equal(a->sessions[i].hash, hash, CRYPTO_HASH)) return &a->sessions[i];
+        if (a->session_keys[i] == key && secrets_equal(a->sessions[i].hash, hash, SECRETS_HASH)) return &a->sessions[i];
     return NULL;
 }
 
-static struct token *find_token(struct auth *a, const uint8_t hash[CRYPTO_HASH]) {
+static struct token *find_token(struct auth *a, const uint8_t hash[SECRETS_HASH]) {
     uint64_t key = key_of(hash);
     for (size_t i = 0; i < a->token_count; i++)
-        if (a->token_keys[i] == key && crypto_equal(a->tokens[i].hash, hash, CRYPTO_HASH)) return &a->tokens[i];
+        if (a->token_keys[i] == key && secrets_equal(a->tokens[i].hash, hash, SECRETS_HASH)) return &a->tokens[i];
     return NULL;
 }
 
@@ -173,7 +173,7 @@ int auth_new(const struct auth_setup *setup, struct auth **ret, struct error *e)
     struct auth *a = calloc(1, sizeof *a);
     if (!a) abort();
     a->setup = *setup;
-    crypto_random(&a->limit.seed, sizeof a->limit.seed);
+    secrets_random(&a->limit.seed, sizeof a->limit.seed);
     int r = state_run(setup->state, read_all, a, e);
     if (r < 0) {
         auth_free(a);
@@ -193,8 +193,12 @@ void auth_free(struct auth *a) {
     free(a);
 }
 
-struct state *auth_state(struct auth *a) { return a->setup.state; }
-struct limit *auth_limit(struct auth *a) { return &a->limit; }
+struct state *auth_state(struct auth *a) {
+    return a->setup.state;
+}
+struct limit *auth_limit(struct auth *a) {
+    return &a->limit;
+}
 const struct auth_setup *auth_setup(const struct auth *a) { return &a->setup; }
 
 /* ---- who calls ---- */
@@ -210,18 +214,18 @@ static void be(struct caller *ret, const struct account *account, enum auth_mean
 
 static void by_cookie(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret) {
     const char *name = rules_cookie_name(ask->is_tls, a->setup.base_path);
-    char secret[CRYPTO_SECRET];
-    uint8_t hash[CRYPTO_HASH];
+    char secret[SECRETS_TEXT];
+    uint8_t hash[SECRETS_HASH];
     for (int n = 0; n < COOKIES_MAX && ask->cookie; n++) {
         if (!rules_cookie(ask->cookie, name, n, secret, sizeof secret)) continue;
         if (!rules_is_secret(secret)) continue;
-        crypto_hash("session", secret, hash);
+        secrets_hash("session", secret, hash);
         struct session *s = find_session(a, hash);
         const struct account *account = s ? auth_account(a, s->user) : NULL;
         if (!account || account->is_disabled || now_s - s->seen > AUTH_SESSION_IDLE_S) continue;
         if (now_s > s->seen) s->seen = now_s;
         be(ret, account, BY_SESSION, account->role, s->id);
-        crypto_hash_text("csrf", secret, ret->csrf);
+        secrets_hash_text("csrf", secret, ret->csrf);
         return;
     }
 }
@@ -229,10 +233,10 @@ static void by_cookie(struct auth *a, const struct auth_ask *ask, int64_t now_s,
 static enum auth_verdict by_token(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret,
                                   struct error *e) {
     char text[RULES_TOKEN + 1];
-    uint8_t hash[CRYPTO_HASH];
+    uint8_t hash[SECRETS_HASH];
     struct token *t = NULL;
     if (rules_bearer(ask->authorization, text, sizeof text) && rules_is_token(text)) {
-        crypto_hash("token", text, hash);
+        secrets_hash("token", text, hash);
         t = find_token(a, hash);
     }
     const struct account *account = t ? auth_account(a, t->user) : NULL;
@@ -295,7 +299,7 @@ static enum auth_verdict check_page(const struct auth *a, const struct auth_ask 
         fail(e, -EACCES, "this call did not come from a page of this server");
         return AUTH_CSRF;
     }
-    if (caller->means == BY_SESSION && (!ask->csrf || !crypto_same_text(ask->csrf, caller->csrf))) {
+    if (caller->means == BY_SESSION && (!ask->csrf || !secrets_same_text(ask->csrf, caller->csrf))) {
         fail(e, -EACCES, "the X-CSRF-Token header must carry the value that GET /api/v1/session gives");
         return AUTH_CSRF;
     }
@@ -305,8 +309,9 @@ static enum auth_verdict check_page(const struct auth *a, const struct auth_ask 
 enum auth_verdict auth_permit(const struct auth *a, const struct auth_ask *ask, const struct caller *caller,
                               enum auth_need need, struct error *e) {
     bool is_local = ask->is_unix || (ask->is_loopback && rules_is_local_host(ask->host));
-    enum auth_role role = need == ADMIN ? ROLE_ADMIN : need == MEMBER || (need == LOCAL_OPEN && !is_local) ? ROLE_MEMBER
-                                                                                                        : ROLE_NOBODY;
+    enum auth_role role = need == ADMIN                                         ? ROLE_ADMIN
+                          : need == MEMBER || (need == LOCAL_OPEN && !is_local) ? ROLE_MEMBER
+                                                                                : ROLE_NOBODY;
     if (role > ROLE_NOBODY && caller->role == ROLE_NOBODY) {
         fail(e, -EACCES, "sign in first: `gpumgr web` on this machine gives a link, `gpumgr token` a program's token");
         return AUTH_UNAUTHENTICATED;
@@ -346,8 +351,7 @@ static int write_seen(struct sql *db, void *ctx, struct error *e) {
     int r = 0;
     for (size_t i = 0; i < s->session_count && r >= 0; i++)
         r = store_session_seen(db, s->sessions[i][0], s->sessions[i][1], e);
-    for (size_t i = 0; i < s->token_count && r >= 0; i++)
-        r = store_token_seen(db, s->tokens[i][0], s->tokens[i][1], e);
+    for (size_t i = 0; i < s->token_count && r >= 0; i++) r = store_token_seen(db, s->tokens[i][0], s->tokens[i][1], e);
     return r < 0 ? r : store_trim(db, s->now_s, s->now_s - AUTH_SESSION_IDLE_S, e);
 }
 
@@ -356,7 +360,8 @@ static void seen_written(void *ctx, int result, const struct error *e) {
     struct auth *a = s->a;
     for (size_t i = 0; i < s->session_count && result >= 0; i++) {
         size_t at = place_of(a->sessions, a->session_count, sizeof *a->sessions, s->sessions[i][0]);
-        if (at < a->session_count && a->sessions[at].id == s->sessions[i][0]) a->sessions[at].written = s->sessions[i][1];
+        if (at < a->session_count && a->sessions[at].id == s->sessions[i][0])
+            a->sessions[at].written = s->sessions[i][1];
     }
     for (size_t i = 0; i < s->token_count && result >= 0; i++) {
         size_t at = place_of(a->tokens, a->token_count, sizeof *a->tokens, s->tokens[i][0]);
@@ -397,7 +402,8 @@ void auth_tick(struct auth *a, int64_t now_s) {
 
 void auth_audit(struct auth *a, const struct caller *caller, const char *address, const char *method, const char *path,
                 int status, int64_t now_s) {
-    static const char *const means[] = {[BY_NOTHING] = "", [BY_SESSION] = "session", [BY_TOKEN] = "token", [BY_PEER] = "unix"};
+    static const char *const means[] = {
+        [BY_NOTHING] = "", [BY_SESSION] = "session", [BY_TOKEN] = "token", [BY_PEER] = "unix"};
     const struct audit_line line = {.time = now_s,
                                     .user = caller->name,
                                     .means = means[caller->means],

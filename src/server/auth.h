@@ -41,11 +41,11 @@ struct auth_ask {
 struct caller {
     enum auth_role role; /* ROLE_NOBODY: not signed in */
     enum auth_means means;
-    int64_t user;             /* id of the account; 0: a Unix user who has none yet */
-    int64_t id;               /* of the session or the token */
-    char name[RULES_NAME];    /* "" for nobody */
-    char csrf[CRYPTO_SECRET]; /* what a page must send with X-CSRF-Token; only with a session */
-    uid_t uid;                /* BY_PEER */
+    int64_t user;            /* id of the account; 0: a Unix user who has none yet */
+    int64_t id;              /* of the session or the token */
+    char name[RULES_NAME];   /* "" for nobody */
+    char csrf[SECRETS_TEXT]; /* what a page must send with X-CSRF-Token; only with a session */
+    uid_t uid;               /* BY_PEER */
 };
 
 enum auth_verdict { AUTH_GOOD, AUTH_UNAUTHENTICATED, AUTH_FORBIDDEN, AUTH_CSRF, AUTH_BAD_REQUEST };

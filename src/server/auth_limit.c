@@ -64,6 +64,7 @@ int64_t limit_try(struct limit *l, const struct limit_policy *p, uint64_t key, i
     struct limit_entry *t = find(l, key);
     if (!t) t = take(l, key);
     if (t->tries && now_ms - t->until_ms > p->forget_ms) t->tries = 0;
+    if (t->until_ms > now_ms + p->most_ms) t->until_ms = now_ms + p->most_ms; /* the clock was set back */
     if (t->tries && now_ms < t->until_ms) return t->until_ms - now_ms;
     if (t->tries < 1000) t->tries++;
     t->until_ms = now_ms + pause_of(p, t->tries);

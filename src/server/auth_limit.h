@@ -8,10 +8,10 @@
 enum { LIMIT_SETS = 1024, LIMIT_WAYS = 4 };
 
 struct limit_policy {
-    int free;           /* tries without a pause */
-    int64_t first_ms;   /* the first pause */
-    int64_t most_ms;    /* pauses grow up to this */
-    int64_t forget_ms;  /* quiet for so long after the pause: everything is forgotten */
+    int free;          /* tries without a pause */
+    int64_t first_ms;  /* the first pause */
+    int64_t most_ms;   /* pauses grow up to this */
+    int64_t forget_ms; /* quiet for so long after the pause: everything is forgotten */
 };
 
 extern const struct limit_policy limit_of_address, limit_of_account;

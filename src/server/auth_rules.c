@@ -41,8 +41,7 @@ bool rules_cookie(const char *header, const char *name, int n, char *ret, size_t
 
 const char *rules_cookie_name(bool is_tls, const char *base_path) {
     if (!is_tls) return "gpumgr_session";
-    return base_path && strcmp(base_path, "/") != 0 && *base_path ? "__Secure-gpumgr_session"
-                                                                  : "__Host-gpumgr_session";
+    return base_path && strcmp(base_path, "/") != 0 && *base_path ? "__Secure-gpumgr_session" : "__Host-gpumgr_session";
 }
 
 static bool is_base64url(char c) {
@@ -64,7 +63,7 @@ bool rules_bearer(const char *header, char *ret, size_t room) {
 bool rules_is_secret(const char *s) {
     size_t n = 0;
     while (is_base64url(s[n])) n++;
-    return n == CRYPTO_SECRET - 1 && !s[n];
+    return n == SECRETS_TEXT - 1 && !s[n];
 }
 
 bool rules_is_token(const char *s) {

@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "server/crypto.h"
+#include "server/secrets.h"
 
 #define TOKEN_PREFIX "gpm_"
 
 enum {
-    RULES_TOKEN = sizeof TOKEN_PREFIX - 1 + CRYPTO_SECRET, /* a program's token as text */
-    RULES_NAME = 64,                                       /* an account's name with its NUL */
+    RULES_TOKEN = sizeof TOKEN_PREFIX - 1 + SECRETS_TEXT, /* a program's token as text */
+    RULES_NAME = 64,                                      /* an account's name with its NUL */
     RULES_PASSWORD_MIN = 8,
     RULES_PASSWORD_MAX = 256
 };
@@ -27,7 +27,7 @@ const char *rules_cookie_name(bool is_tls, const char *base_path);
 /* The token of an Authorization header. False: it is no Bearer token. */
 bool rules_bearer(const char *header, char *ret, size_t room);
 
-/* 43 characters of A-Za-z0-9_-: what crypto_secret makes. */
+/* 43 characters of A-Za-z0-9_-: what secrets_make makes. */
 bool rules_is_secret(const char *s);
 bool rules_is_token(const char *s);
 

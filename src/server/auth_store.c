@@ -105,8 +105,8 @@ int store_add_account(struct sql *db, struct account *a, struct error *e) {
     if (count >= STORE_ACCOUNTS_MAX) return fail(e, -ENOSPC, "there are %d accounts already", STORE_ACCOUNTS_MAX);
     const char *password = *a->password ? a->password : NULL;
     if (a->uid < 0)
-        r = sql_do(db, e, "INSERT INTO users(name,role,password,is_disabled,created) VALUES(?,?,?,?,?)", "sisii", a->name,
-                   (int64_t)a->role, password, (int64_t)a->is_disabled, a->created);
+        r = sql_do(db, e, "INSERT INTO users(name,role,password,is_disabled,created) VALUES(?,?,?,?,?)", "sisii",
+                   a->name, (int64_t)a->role, password, (int64_t)a->is_disabled, a->created);
     else
         r = sql_do(db, e, "INSERT INTO users(name,role,uid,password,is_disabled,created) VALUES(?,?,?,?,?,?)", "siisii",
                    a->name, (int64_t)a->role, a->uid, password, (int64_t)a->is_disabled, a->created);
@@ -152,8 +152,8 @@ int store_unix_account(struct sql *db, const char *name, int64_t uid, enum auth_
 /* After the change and before the commit: somebody must be able to mend things. */
 static int keep_an_admin(struct sql *db, struct error *e) {
     int64_t admins;
-    int r = sql_int(db, &admins, e, "SELECT count(*) FROM users WHERE role=? AND is_disabled=0", "i",
-                    (int64_t)ROLE_ADMIN);
+    int r =
+        sql_int(db, &admins, e, "SELECT count(*) FROM users WHERE role=? AND is_disabled=0", "i", (int64_t)ROLE_ADMIN);
     if (r < 0) return r;
     return admins ? 0 : fail(e, -EBUSY, "this is the last administrator; make another one first");
 }
@@ -174,10 +174,10 @@ int store_drop_account(struct sql *db, int64_t id, struct error *e) {
 
 /* ---- links ---- */
 
-int store_add_link(struct sql *db, int64_t user, const uint8_t hash[CRYPTO_HASH], int64_t now_s, int64_t expires,
+int store_add_link(struct sql *db, int64_t user, const uint8_t hash[SECRETS_HASH], int64_t now_s, int64_t expires,
                    bool is_first, struct error *e) {
-    int r = sql_do(db, e, "INSERT INTO links(hash,user,created,expires,is_first) VALUES(?,?,?,?,?)", "hiiii", hash, user,
-                   now_s, expires, (int64_t)is_first);
+    int r = sql_do(db, e, "INSERT INTO links(hash,user,created,expires,is_first) VALUES(?,?,?,?,?)", "hiiii", hash,
+                   user, now_s, expires, (int64_t)is_first);
     if (r >= 0)
         r = sql_do(db, e,
                    "DELETE FROM links WHERE user=? AND is_first=0 AND id NOT IN"
@@ -186,12 +186,13 @@ int store_add_link(struct sql *db, int64_t user, const uint8_t hash[CRYPTO_HASH]
     return r < 0 ? r : 0;
 }
 
-int store_use_link(struct sql *db, const uint8_t hash[CRYPTO_HASH], int64_t now_s, struct account *ret,
+int store_use_link(struct sql *db, const uint8_t hash[SECRETS_HASH], int64_t now_s, struct account *ret,
                    struct error *e) {
     static const char sentence[] = "this sign-in link is not valid: it was used, it expired, or it was never made here";
-    int n = sql_each(db, take_account, ret, e,
-                     "SELECT " ACCOUNT_COLUMNS " FROM users WHERE id=(SELECT user FROM links WHERE hash=? AND expires>?)",
-                     "hi", hash, now_s);
+    int n =
+        sql_each(db, take_account, ret, e,
+                 "SELECT " ACCOUNT_COLUMNS " FROM users WHERE id=(SELECT user FROM links WHERE hash=? AND expires>?)",
+                 "hi", hash, now_s);
     if (n < 0) return n;
     if (n == 0 || ret->is_disabled) return fail(e, -ENOENT, "%s", sentence);
     int r = sql_do(db, e, "DELETE FROM links WHERE hash=?", "h", hash);
@@ -276,7 +277,8 @@ int store_token_seen(struct sql *db, int64_t id, int64_t seen, struct error *e) 
 int store_trim(struct sql *db, int64_t now_s, int64_t idle_before, struct error *e) {
     int r = sql_do(db, e, "DELETE FROM links WHERE expires<=?", "i", now_s);
     if (r >= 0) r = sql_do(db, e, "DELETE FROM sessions WHERE seen<?", "i", idle_before);
-    if (r >= 0) r = sql_do(db, e, "DELETE FROM tokens WHERE expires>0 AND expires<=?", "i", now_s - STORE_TOKEN_SHOWN_S);
+    if (r >= 0)
+        r = sql_do(db, e, "DELETE FROM tokens WHERE expires>0 AND expires<=?", "i", now_s - STORE_TOKEN_SHOWN_S);
     if (r >= 0)
         r = sql_do(db, e, "DELETE FROM audit WHERE id<=(SELECT max(id) FROM audit)-?", "i", (int64_t)AUDIT_KEEP_ROWS);
     return r < 0 ? r : 0;

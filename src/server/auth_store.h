@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "server/auth_rules.h"
-#include "server/crypto.h"
+#include "server/secrets.h"
 #include "server/state_sql.h"
 
 enum auth_role { ROLE_NOBODY, ROLE_MEMBER, ROLE_ADMIN };
 
-const char *auth_role_name(enum auth_role r);            /* "member" */
+const char *auth_role_name(enum auth_role r);             /* "member" */
 bool auth_role_parse(const char *s, enum auth_role *ret); /* member or admin */
 
 enum {
@@ -31,19 +31,19 @@ struct account {
     enum auth_role role;
     bool is_disabled;
     char name[RULES_NAME];
-    char password[CRYPTO_PASSWORD]; /* "": none, links only */
+    char password[SECRETS_PASSWORD]; /* "": none, links only */
 };
 
 struct session {
     int64_t id, user, created, seen, written; /* written: what the file says of seen */
-    uint8_t hash[CRYPTO_HASH];
+    uint8_t hash[SECRETS_HASH];
     char address[48], agent[160];
 };
 
 struct token {
     int64_t id, user, created, expires, seen, written; /* expires 0: never */
     enum auth_role role;
-    uint8_t hash[CRYPTO_HASH];
+    uint8_t hash[SECRETS_HASH];
     char name[101];
 };
 
@@ -68,9 +68,9 @@ int store_put_account(struct sql *db, const struct account *a, struct error *e) 
 int store_drop_account(struct sql *db, int64_t id, struct error *e) MUST_CHECK;
 
 /* One-time links. store_use_link: the account it signs in, and the link is gone; -ENOENT for every kind of bad one. */
-int store_add_link(struct sql *db, int64_t user, const uint8_t hash[CRYPTO_HASH], int64_t now_s, int64_t expires,
+int store_add_link(struct sql *db, int64_t user, const uint8_t hash[SECRETS_HASH], int64_t now_s, int64_t expires,
                    bool is_first, struct error *e) MUST_CHECK;
-int store_use_link(struct sql *db, const uint8_t hash[CRYPTO_HASH], int64_t now_s, struct account *ret,
+int store_use_link(struct sql *db, const uint8_t hash[SECRETS_HASH], int64_t now_s, struct account *ret,
                    struct error *e) MUST_CHECK;
 /* 1: the link of the first start still waits. */
 int store_first_link_waits(struct sql *db, int64_t now_s, struct error *e) MUST_CHECK;

@@ -57,10 +57,11 @@ int schema_bring(struct sql *db, const char *path, struct error *e) {
     if (version > schema_newest())
         return fail(e, -EINVAL, "%s: was written by a newer gpumgr (its version is %lld, this one knows %d)", path,
                     (long long)version, schema_newest());
-    r = sql_script(db,
-                   "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
-                   "PRAGMA secure_delete=ON; PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512",
-                   e);
+    r = sql_script(
+        db,
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
+        "PRAGMA secure_delete=ON; PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512",
+        e);
     for (; r == 0 && version < schema_newest(); version++) r = step(db, version, e);
     return r;
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "server/crypto.h"
+#include "server/secrets.h"
 
 enum { BUSY_MS = 5000, KEPT = 48 };
 
@@ -120,7 +120,7 @@ static int bind(struct sql *db, sqlite3_stmt *q, const char *types, va_list ap, 
             const char *s = va_arg(ap, const char *);
             r = s ? sqlite3_bind_text(q, at, s, -1, SQLITE_TRANSIENT) : sqlite3_bind_null(q, at);
         } else if (*types == 'h') {
-            r = sqlite3_bind_blob(q, at, va_arg(ap, const uint8_t *), CRYPTO_HASH, SQLITE_TRANSIENT);
+            r = sqlite3_bind_blob(q, at, va_arg(ap, const uint8_t *), SECRETS_HASH, SQLITE_TRANSIENT);
         } else {
             abort();
         }
@@ -184,8 +184,8 @@ const char *sql_row_text(const struct sql_row *row, int column) {
 
 bool sql_row_hash(const struct sql_row *row, int column, uint8_t *ret) {
     const void *blob = sqlite3_column_blob(row->statement, column);
-    if (!blob || sqlite3_column_bytes(row->statement, column) != CRYPTO_HASH) return false;
-    memcpy(ret, blob, CRYPTO_HASH);
+    if (!blob || sqlite3_column_bytes(row->statement, column) != SECRETS_HASH) return false;
+    memcpy(ret, blob, SECRETS_HASH);
     return true;
 }
 

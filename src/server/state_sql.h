@@ -1,7 +1,7 @@
 /* SQLite for the state file, known in state_sql.c only: one statement a call, values by a format, rows one by one. Used
  * on the store thread, and before it starts.
  *
- * Formats: i int64_t; s const char * (NULL: null); h const uint8_t * of CRYPTO_HASH bytes. */
+ * Formats: i int64_t; s const char * (NULL: null); h const uint8_t * of SECRETS_HASH bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,8 +25,8 @@ int64_t sql_last_id(const struct sql *db);
 /* Rows: each is called for every one, and may stop the walk with a negative result, which is returned. Else how many. */
 struct sql_row;
 typedef int (*sql_row_fn)(const struct sql_row *row, void *ctx, struct error *e);
-int sql_each(struct sql *db, sql_row_fn each, void *ctx, struct error *e, const char *text, const char *types,
-             ...) MUST_CHECK;
+int sql_each(struct sql *db, sql_row_fn each, void *ctx, struct error *e, const char *text, const char *types, ...)
+    MUST_CHECK;
 
 /* One number; -ENOENT when there is no row. */
 int sql_int(struct sql *db, int64_t *ret, struct error *e, const char *text, const char *types, ...) MUST_CHECK;
@@ -34,5 +34,5 @@ int sql_int(struct sql *db, int64_t *ret, struct error *e, const char *text, con
 /* Columns of a row, from 0. A text is valid until the walk goes on; null is "" or 0. */
 int64_t sql_row_int(const struct sql_row *row, int column);
 const char *sql_row_text(const struct sql_row *row, int column);
-bool sql_row_hash(const struct sql_row *row, int column, uint8_t *ret); /* false: not CRYPTO_HASH bytes */
+bool sql_row_hash(const struct sql_row *row, int column, uint8_t *ret); /* false: not SECRETS_HASH bytes */
 bool sql_row_is_null(const struct sql_row *row, int column);

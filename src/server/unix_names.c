@@ -9,7 +9,8 @@ void unix_name(struct unix_names *n, uid_t uid, int64_t now_s, char ret[RULES_NA
     struct passwd pw, *found = NULL;
     char room[4096];
     size_t at = uid % UNIX_NAMES;
-    bool is_known = n->known[at].uid == uid && now_s < n->known[at].until_s && n->known[at].until_s <= now_s + REMEMBER_S;
+    bool is_known =
+        n->known[at].uid == uid && now_s < n->known[at].until_s && n->known[at].until_s <= now_s + REMEMBER_S;
     if (!is_known) {
         if (getpwuid_r(uid, &pw, room, sizeof room, &found) == 0 && found)
             rules_unix_name(pw.pw_name, n->known[at].name);
