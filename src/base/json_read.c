@@ -110,7 +110,7 @@ int json_walk(const char *text, size_t len, json_leaf_fn each, void *ctx, struct
     json_error_t at;
     AUTO(decref) json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
     if (!root) return fail(e, -EINVAL, "line %d: %s", at.line, at.text);
-    if (!json_is_object(root)) return fail(e, -EINVAL, "the file must hold one JSON object");
+    if (!json_is_object(root)) return fail(e, -EINVAL, "there must be one JSON object");
     AUTO(walk_done) struct walk w = {.each = each, .ctx = ctx};
     buf_puts(&w.path, "");
     return visit_members(&w, root, 0, e);

@@ -1,0 +1,195 @@
+/* gpumgr-server: takes frames from nodes, keeps what they tell, answers people and programs. Started by the supervisor
+ * (`serve DIR SETTINGS_FILE HEART_FD`); `routes` prints the reference page of the API. */
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/heart.h"
+#include "base/log.h"
+#include "net/tls.h"
+#include "server/routes.h"
+#include "server/secrets.h"
+#include "server/server.h"
+
+#define SETTINGS_MAX 65536
+#define STOP_NS (5 * NS_PER_S) /* requests that are not over by then are cut off */
+
+static struct server self;
+static struct heart *heart;
+static int64_t stopping_ns;
+
+/* ---- start ---- */
+
+static int settings_read(struct error *e) {
+    AUTO(buf_done) struct buf text = {0};
+    int r = file_read(self.settings_path, SETTINGS_MAX, &text, e);
+    if (r >= 0) r = settings_decode(&self.settings, text.s, e);
+    return r < 0 ? fail_in(e, r, "%s", self.settings_path) : 0;
+}
+
+/* "/gpus", "gpus/" and "/gpus/" are the same base path. */
+static void base_path_set(const char *text) {
+    snprintf(self.base_path, sizeof self.base_path, "/%s", text + (*text == '/'));
+    size_t n = strlen(self.base_path);
+    if (self.base_path[n - 1] != '/' && n + 1 < sizeof self.base_path) strcpy(self.base_path + n, "/");
+}
+
+/* Finds the instance and becomes who the server is to be; nothing that came from elsewhere was read before. */
+static int places_make(const char *dir, struct error *e) {
+    int r = instance_find(dir, &self.instance, e);
+    if (r >= 0) r = privilege_prepare(&self.instance, self.settings.server_user, &self.privilege, e);
+    if (r >= 0) r = privilege_drop(&self.privilege, e);
+    return r;
+}
+
+static void post(void *loop, void (*fn)(void *arg), void *arg) { loop_post(loop, fn, arg); }
+
+static int state_make(struct error *e) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/state.db", self.privilege.state_dir);
+    int r = secrets_start(e);
+    if (r >= 0) r = state_open(path, &self.state, e);
+    if (r < 0) return r;
+    struct auth_setup setup = {.state = self.state,
+                               .owner = self.privilege.owner,
+                               .base_path = self.base_path,
+                               .public_url = self.settings.public_url};
+    r = auth_new(&setup, &self.auth, e);
+    if (r >= 0) r = state_start(self.state, post, self.loop, e);
+    return r;
+}
+
+/* Every connection is a descriptor, and so is every database: as many as we may have. */
+static void descriptors_raise(void) {
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < 4096) {
+        l.rlim_cur = l.rlim_max < 4096 ? l.rlim_max : 4096;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
+static int listen_all(struct error *e) {
+    char path[300];
+    struct http_service service;
+    routes_service(&self, &service);
+    int r = http_server_new(self.loop, &service, &self.http, e);
+    snprintf(path, sizeof path, "%s/api.sock", self.privilege.socket_dir);
+    if (r >= 0) r = http_listen_unix(self.http, path, 0666, e);
+    if (r >= 0) r = http_listen_tcp(self.http, self.settings.listen, self.tls, e);
+    if (r < 0) return r;
+    AUTO(buf_done) struct buf urls = {0};
+    http_addresses(self.http, &urls);
+    snprintf(path, sizeof path, "%s/listen", self.privilege.socket_dir);
+    return file_write(path, 0644, urls.s, urls.len, false, e);
+}
+
+/* ---- while it runs ---- */
+
+static void on_beat(void *ctx) {
+    int64_t now_ns = clock_boot_ns();
+    if (heart) heart->beat_ns = now_ns;
+    if (!self.is_stopping) return;
+    if (http_is_drained(self.http) || now_ns - stopping_ns > STOP_NS) loop_stop(self.loop);
+}
+
+static void on_stop(void *ctx) {
+    if (self.is_stopping) return;
+    log_line(LOG_INFO, "stopping", -1, "stopping");
+    self.is_stopping = true;
+    stopping_ns = clock_boot_ns();
+    http_drain(self.http);
+}
+
+static void on_reload(void *ctx) {
+    struct error e;
+    if (settings_read(&e) < 0) {
+        log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay in force", e.text);
+        return;
+    }
+    log_set_level((enum log_level)self.settings.log_level);
+    if (self.tls && tls_reload(self.tls, &e) < 0)
+        log_line(LOG_ERROR, "reload", -1, "%s; the old certificate stays", e.text);
+}
+
+static int start(char **argv, struct error *e) {
+    self.settings_path = argv[2];
+    int r = settings_read(e);
+    if (r >= 0) r = places_make(argv[1], e);
+    if (r < 0) return r;
+    int fd = atoi(argv[3]);
+    if (fd > 0) r = heart_join(fd, &heart, e);
+    if (r < 0) return r;
+    log_set_level((enum log_level)self.settings.log_level);
+    gethostname(self.host, sizeof self.host - 1);
+    base_path_set(self.settings.base_path);
+    descriptors_raise();
+    r = loop_new(&self.loop, e);
+    if (r >= 0) r = state_make(e);
+    if (r >= 0) r = listen_all(e);
+    if (r < 0) return r;
+    loop_signal(self.loop, SIGTERM, on_stop, NULL);
+    loop_signal(self.loop, SIGINT, on_stop, NULL);
+    loop_signal(self.loop, SIGHUP, on_reload, NULL);
+    loop_every(self.loop, 1000, on_beat, NULL);
+    return 0;
+}
+
+static int serve_main(int argc, char **argv) {
+    struct error e;
+    log_open("server", LOG_INFO);
+    if (argc != 4) {
+        log_line(LOG_ERROR, "usage", -1, "serve DIR SETTINGS_FILE HEART_FD: started by gpumgr up and gpumgr server");
+        return 2;
+    }
+    int r = start(argv, &e);
+    if (r < 0) {
+        log_line(LOG_ERROR, "start", -1, "%s", e.text);
+    } else {
+        if (heart) heart->beat_ns = heart->ready_ns = clock_boot_ns();
+        AUTO(buf_done) struct buf urls = {0};
+        http_addresses(self.http, &urls);
+        if (urls.len) urls.s[urls.len - 1] = 0;
+        log_line(LOG_INFO, "ready", -1, "serving at %s", urls.len ? urls.s : "the Unix socket only");
+        loop_run(self.loop);
+        log_line(LOG_INFO, "stopped", -1, "stopped");
+    }
+    http_server_free(self.http);
+    state_close(self.state);
+    auth_free(self.auth);
+    tls_free(self.tls);
+    loop_free(self.loop);
+    return r < 0 ? error_exit_code(r) : 0;
+}
+
+static int routes_main(int argc, char **argv) {
+    AUTO(buf_done) struct buf page = {0};
+    routes_page(&page);
+    fwrite(page.s, 1, page.len, stdout);
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} programs[] = {
+    {"serve",  serve_main },
+    {"routes", routes_main},
+};
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; argc > 1 && i < ARRAY_LEN(programs); i++)
+        if (strcmp(argv[1], programs[i].name) == 0) return programs[i].run(argc - 1, argv + 1);
+    fputs("gpumgr-server is started by `gpumgr up` and `gpumgr server`; `gpumgr-server routes` prints the API's "
+          "reference.\n",
+          stderr);
+    return 2;
+}

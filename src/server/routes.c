@@ -1,0 +1,211 @@
+#include "server/routes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "server/api.h"
+#include "server/pages.h"
+#include "server/server.h"
+
+/* clang-format off */
+const struct route routes[] = {
+    {HTTP_GET, "/healthz",             LOCAL_OPEN, api_health,  "Whether the server runs", "`{\"status\":\"ok\"}`"},
+    {HTTP_GET, "/readyz",              LOCAL_OPEN, api_ready,   "Whether it has readings to show", "200 when a node has sent its first readings, else 503"},
+    {HTTP_GET, "/api/v1/openapi.json", OPEN,       api_openapi, "This API as an OpenAPI document", "OpenAPI 3.1"},
+    {HTTP_GET, "/api/v1/metrics",      MEMBER,     api_metrics, "The catalogue of metrics", "`{\"metrics\":[{name, unit, kind, keep, scale, help, scope}]}`"},
+};
+/* clang-format on */
+const size_t route_count = ARRAY_LEN(routes);
+
+/* ---- finding ---- */
+
+/* Compares a path with a pattern, segment by segment. What stands for {name} is put into params. */
+static bool matches(const char *pattern, const char *path, const char **params, struct buf *room) {
+    size_t at[CALL_PARAMS_MAX], count = 0;
+    buf_clear(room);
+    while (*pattern && *path) {
+        size_t p = strcspn(pattern + 1, "/") + 1, n = strcspn(path + 1, "/") + 1;
+        if (*pattern != '/' || *path != '/') return false;
+        if (pattern[1] == '{') {
+            if (n == 1 || count == CALL_PARAMS_MAX) return false;
+            at[count++] = room->len;
+            buf_add(room, path + 1, n - 1);
+            buf_putc(room, 0);
+        } else if (p != n || memcmp(pattern, path, n) != 0) {
+            return false;
+        }
+        pattern += p;
+        path += n;
+    }
+    if (*pattern || *path) return false;
+    for (size_t i = 0; i < count; i++) params[i] = room->s + at[i];
+    return true;
+}
+
+const struct route *route_find(enum http_method method, const char *path, const char *params[CALL_PARAMS_MAX],
+                               struct buf *room, struct buf *allowed) {
+    if (method == HTTP_HEAD) method = HTTP_GET;
+    buf_clear(allowed);
+    for (size_t i = 0; i < route_count; i++) {
+        if (!matches(routes[i].pattern, path, params, room)) continue;
+        if (routes[i].method == method) return &routes[i];
+        buf_printf(allowed, "%s%s", allowed->len ? ", " : "", http_method_name(routes[i].method));
+        if (routes[i].method == HTTP_GET) buf_puts(allowed, ", HEAD");
+    }
+    return NULL;
+}
+
+/* ---- who may ---- */
+
+/* On a listener that only this machine reaches, unless a proxy on it passes on what comes from elsewhere. */
+static bool is_local(const struct http_request *r) {
+    return r->peer.is_loopback && !http_field(&r->head, "x-forwarded-for") && !http_field(&r->head, "forwarded");
+}
+
+static void ask_from(const struct http_request *r, char *address, size_t room, struct auth_ask *ret) {
+    snprintf(address, room, "unix");
+    if (!r->peer.is_unix) http_address_text(&r->peer.address, address, room);
+    *ret = (struct auth_ask){.cookie = http_field(&r->head, "cookie"),
+                             .authorization = http_field(&r->head, "authorization"),
+                             .host = http_field(&r->head, "host"),
+                             .origin = http_field(&r->head, "origin"),
+                             .fetch_site = http_field(&r->head, "sec-fetch-site"),
+                             .csrf = http_field(&r->head, "x-csrf-token"),
+                             .content_type = http_field(&r->head, "content-type"),
+                             .address = address,
+                             .is_mutating = r->head.method != HTTP_GET && r->head.method != HTTP_HEAD,
+                             .has_body = r->body.len > 0,
+                             .is_unix = r->peer.is_unix,
+                             .is_loopback = is_local(r),
+                             .is_tls = r->peer.is_tls,
+                             .uid = r->peer.uid};
+}
+
+static bool may_call(struct call *c) {
+    static const struct {
+        int status;
+        const char *code;
+    } rows[] = {
+        [AUTH_UNAUTHENTICATED] = {401, "unauthenticated"},
+        [AUTH_FORBIDDEN] = {403, "forbidden"      },
+        [AUTH_CSRF] = {403, "csrf"           },
+        [AUTH_BAD_REQUEST] = {400, "bad_request"    },
+    };
+    struct error e = {0};
+    struct auth_ask ask;
+    int64_t now_s = clock_real_ns() / NS_PER_S;
+    ask_from(c->request, c->address, sizeof c->address, &ask);
+    c->is_mutating = ask.is_mutating;
+    enum auth_verdict v = auth_identify(c->server->auth, &ask, now_s, &c->who, &e);
+    if (v == AUTH_GOOD) v = auth_permit(c->server->auth, &ask, &c->who, c->route->need, &e);
+    if (v == AUTH_GOOD) return true;
+    call_refuse(c, rows[v].status, rows[v].code, e.text);
+    return false;
+}
+
+/* ---- what is not the API: the page and its files ---- */
+
+static void send_asset(struct http_request *r, const struct page_asset *a) {
+    const char *seen = http_field(&r->head, "if-none-match");
+    bool is_packed = a->gzip && http_list_has(http_field(&r->head, "accept-encoding"), "gzip");
+    http_add_field(r, "ETag", "%s", a->etag);
+    http_add_field(r, "Cache-Control", "%s", a->is_forever ? "public, max-age=31536000, immutable" : "no-cache");
+    if (a->gzip) http_add_field(r, "Vary", "Accept-Encoding");
+    if (seen && strcmp(seen, a->etag) == 0) {
+        http_reply(r, 304, NULL, NULL, 0);
+        return;
+    }
+    if (is_packed) http_add_field(r, "Content-Encoding", "gzip");
+    http_reply(r, 200, a->type, is_packed ? a->gzip : a->body, is_packed ? a->gzip_size : a->size);
+}
+
+/* Any path that a person may have in the address bar is the one page: its script knows the rest. */
+static void send_page(struct server *s, struct http_request *r, const char *path) {
+    const struct page_asset *a = pages_find(path + 1);
+    if (a) {
+        send_asset(r, a);
+        return;
+    }
+    const char *last = strrchr(path, '/');
+    if (strchr(last, '.') || strncmp(path, "/api", 4) == 0) {
+        call_refuse_request(r, 404, "not_found", "there is nothing at this address");
+        return;
+    }
+    AUTO(buf_done) struct buf page = {0};
+    pages_index(s->base_path, &page);
+    http_add_field(r, "Cache-Control", "no-cache");
+    http_reply(r, 200, "text/html; charset=utf-8", page.s, page.len);
+}
+
+/* ---- the way of a request ---- */
+
+/* The path below the base path, or NULL: it is not below it. */
+static const char *below(const struct server *s, const char *path) {
+    size_t n = strlen(s->base_path) - 1; /* its last slash begins what is below */
+    return strncmp(path, s->base_path, n + 1) == 0 ? path + n : NULL;
+}
+
+static void run(struct call *c) {
+    struct error e = {0};
+    if (!may_call(c)) {
+        call_free(c);
+        return;
+    }
+    int r = call_read_query(c, &e);
+    if (r >= 0) r = call_read_body(c, &e);
+    if (r >= 0) r = c->route->handle(c, &e);
+    if (r == CALL_LATER) return;
+    if (r == CALL_DONE)
+        call_free(c);
+    else
+        call_end(c, r, &e);
+}
+
+static void serve(void *ctx, struct http_request *r) {
+    struct server *s = ctx;
+    const char *path = below(s, r->head.path);
+    if (!path) {
+        bool is_base = strncmp(r->head.path, s->base_path, strlen(s->base_path) - 1) == 0 &&
+                       strlen(r->head.path) == strlen(s->base_path) - 1;
+        if (is_base) http_add_field(r, "Location", "%s", s->base_path);
+        call_refuse_request(r, is_base ? 308 : 404, is_base ? "moved" : "not_found",
+                            "the pages are below the server's base path");
+        return;
+    }
+    AUTO(buf_done) struct buf room = {0}, allowed = {0};
+    const char *params[CALL_PARAMS_MAX] = {0};
+    const struct route *route = route_find(r->head.method, path, params, &room, &allowed);
+    bool is_read = r->head.method == HTTP_GET || r->head.method == HTTP_HEAD;
+    if (route) {
+        struct call *c = call_new(s, r, route);
+        memcpy(c->param, params, sizeof params);
+        c->room = TAKE_STRUCT(room);
+        run(c);
+    } else if (allowed.len) {
+        http_add_field(r, "Allow", "%s", allowed.s);
+        call_refuse_request(r, 405, "method_not_allowed", "this address has no such method");
+    } else if (is_read) {
+        send_page(s, r, path);
+    } else {
+        call_refuse_request(r, 404, "not_found", "there is nothing at this address");
+    }
+}
+
+static size_t body_max(void *ctx, const struct http_request *r) {
+    AUTO(buf_done) struct buf room = {0}, allowed = {0};
+    const char *params[CALL_PARAMS_MAX], *path = below(ctx, r->head.path);
+    if (r->head.length == 0) return 0;
+    const struct route *route = path ? route_find(r->head.method, path, params, &room, &allowed) : NULL;
+    if (!route || !route->body) return 4096; /* enough to refuse it with a sentence */
+    return route->body_max ? route->body_max : HTTP_BODY_MAX;
+}
+
+static void refuse(void *ctx, struct http_request *r, int status, const char *sentence) {
+    call_refuse_request(r, status, call_code_of(status), sentence);
+}
+
+void routes_service(struct server *s, struct http_service *ret) {
+    *ret = (struct http_service){.body_max = body_max, .serve = serve, .refuse = refuse, .ctx = s};
+}

@@ -1,0 +1,29 @@
+/* What the server's parts share: one per process, made by main.c and handed to every route. All of it belongs to the
+ * loop's thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/instance.h"
+#include "model/settings.h"
+#include "net/http_server.h"
+#include "net/loop.h"
+#include "server/auth.h"
+#include "server/privilege.h"
+#include "server/state.h"
+
+struct server {
+    struct settings settings;
+    const char *settings_path;
+    struct instance instance;
+    char host[64];       /* this machine's name */
+    char base_path[128]; /* begins and ends with a slash */
+    struct privilege privilege;
+    struct state *state;
+    struct auth *auth;
+    struct loop *loop;
+    struct http_server *http;
+    struct tls *tls;
+    bool is_stopping;
+};
