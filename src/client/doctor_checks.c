@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "client/doctor.h"
-#include "client/number.h"
+#include "base/number.h"
 
 enum { PATIENCE_MS = 5000 };
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "client/doctor.h"
-#include "client/number.h"
+#include "base/number.h"
 #include "client/table.h"
 #include "client/text.h"
 

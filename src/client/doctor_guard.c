@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client/doctor.h"
-#include "client/guard_words.h"
+#include "model/guard_words.h"
 
 static const char observe_only[] = "observe only";
 

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "client/control_ask.h"
 #include "client/gpu_pick.h"
-#include "client/guard_words.h"
-#include "client/number.h"
+#include "model/guard_words.h"
+#include "base/number.h"
 
 #define TAKEN_NS (3 * NS_PER_S)
 

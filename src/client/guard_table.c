@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "client/guard.h"
-#include "client/guard_words.h"
-#include "client/number.h"
+#include "model/guard_words.h"
+#include "base/number.h"
 #include "client/table.h"
 #include "client/text.h"
 

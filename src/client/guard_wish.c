@@ -4,7 +4,7 @@
 #include "client/amount.h"
 #include "client/cards_check.h"
 #include "client/guard.h"
-#include "client/guard_words.h"
+#include "model/guard_words.h"
 
 enum { SECOND_MS = 1000, HOUR_MS = 3600 * 1000 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/number.h"
+#include "base/number.h"
 
 void view_done(struct view *v) {
     free(v->of);

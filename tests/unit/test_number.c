@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "client/number.h"
+#include "base/number.h"
 #include "model/metrics.h"
 
 static void a_reading_has_the_decimals_of_its_scale(void **state) {

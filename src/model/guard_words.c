@@ -1,4 +1,4 @@
-#include "client/guard_words.h"
+#include "model/guard_words.h"
 
 #include <math.h>
 

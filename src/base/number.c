@@ -1,4 +1,4 @@
-#include "client/number.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <stdbool.h>
