@@ -39,6 +39,16 @@ const struct option settings_table[] = {
     {"sampler.lost_ms",      "10000",          "A GPU silent for longer is shown as lost", OPT_INT, AT(lost_ms), 500, 600000},
     {"sampler.slow_percent", "0.064",          "Percent of one core that slow metrics of up to eight GPUs may cost together, per reading a second; more GPUs an eighth each", OPT_REAL, AT(slow_percent), 0.0005, 10},
     {"sampler.kmsg",         "/dev/kmsg",      "Kernel log to read XIDs from (empty: none)", OPT_PATH, AT(kmsg)},
+    {"tell.severity",        "warning",        "Who is told: events that are at least so severe", OPT_CHOICE, AT(tell_severity), .choices = "info|warning|error|critical"},
+    {"tell.again_s",         "600",            "The same thing is not told again sooner", OPT_INT, AT(tell_again_s), 1, 604800},
+    {"tell.webhook",         "",               "URL that gets each message as JSON, in Alertmanager's form (empty: none)", OPT_TEXT, AT(tell_webhook)},
+    {"tell.slack",           "",               "URL of an incoming webhook of Slack, Mattermost or the like (empty: none)", OPT_TEXT, AT(tell_slack)},
+    {"tell.smtp_url",        "",               "Mail server, as smtp://host:25 or smtps://host:465 (empty: no mail)", OPT_TEXT, AT(tell_smtp_url)},
+    {"tell.smtp_user",       "",               "Name to sign in there with (empty: without)", OPT_TEXT, AT(tell_smtp_user)},
+    {"tell.smtp_password_file", "",            "File with its password, which the server's user must be able to read", OPT_PATH, AT(tell_smtp_password_file)},
+    {"tell.mail_from",       "",               "Sender of the mail (empty: the first receiver)", OPT_TEXT, AT(tell_mail_from)},
+    {"tell.mail_to",         "",               "Receivers of the mail, with commas", OPT_TEXT, AT(tell_mail_to)},
+    {"tell.command",         "",               "Shell command to run for each message; JSON on its standard input, GPUMGR_* in its environment", OPT_TEXT, AT(tell_command)},
     {"log.level",            "info",           "How much to log", OPT_CHOICE, AT(log_level), .choices = "debug|info|warn|error"},
 };
 /* clang-format on */
@@ -51,12 +61,53 @@ void settings_init(struct settings *s) {
         if (option_set(&settings_table[i], s, settings_table[i].preset, &e) < 0) abort();
 }
 
+static const struct option *row_of(const char *name) { return option_find(settings_table, settings_count, name); }
+
+/* Values that are handed to a library or to another program as they are. */
+static const struct option *clash_of_urls(const struct settings *s, struct error *e) {
+    const struct {
+        const char *name, *value, *schemes[2];
+    } urls[] = {
+        {"tell.webhook",  s->tell_webhook,  {"http://", "https://"}},
+        {"tell.slack",    s->tell_slack,    {"http://", "https://"}},
+        {"tell.smtp_url", s->tell_smtp_url, {"smtp://", "smtps://"}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        bool fits = false;
+        for (int k = 0; k < 2; k++) {
+            size_t n = strlen(urls[i].schemes[k]);
+            fits |= strncmp(urls[i].value, urls[i].schemes[k], n) == 0 && urls[i].value[n] > ' ';
+        }
+        if (!*urls[i].value || fits) continue;
+        fail(e, -EINVAL, "%s: not a URL that begins with %s or %s", urls[i].name, urls[i].schemes[0],
+             urls[i].schemes[1]);
+        return row_of(urls[i].name);
+    }
+    return NULL;
+}
+
+static const struct option *clash_of_mail(const struct settings *s, struct error *e) {
+    if (*s->tell_smtp_url && !strchr(s->tell_mail_to, '@')) {
+        fail(e, -EINVAL, "tell.mail_to: mail needs a receiver like admin@example.org, and \"%.60s\" is none",
+             s->tell_mail_to);
+        return row_of("tell.mail_to");
+    }
+    if (*s->tell_smtp_user && !*s->tell_smtp_password_file) {
+        fail(e, -EINVAL, "tell.smtp_password_file: tell.smtp_user needs the file that holds its password");
+        return row_of("tell.smtp_password_file");
+    }
+    return NULL;
+}
+
 const struct option *settings_clash(const struct settings *s, struct error *e) {
-    if (s->lost_ms >= s->answer_ms) return NULL;
-    const struct option *o = option_find(settings_table, settings_count, "sampler.lost_ms");
-    fail(e, -EINVAL, "sampler.lost_ms: %d is not a whole number from sampler.answer_ms (%d) to %.15g", s->lost_ms,
-         s->answer_ms, o->max);
-    return o;
+    const struct option *o = row_of("sampler.lost_ms");
+    if (s->lost_ms < s->answer_ms) {
+        fail(e, -EINVAL, "sampler.lost_ms: %d is not a whole number from sampler.answer_ms (%d) to %.15g", s->lost_ms,
+             s->answer_ms, o->max);
+        return o;
+    }
+    o = clash_of_urls(s, e);
+    return o ? o : clash_of_mail(s, e);
 }
 
 void settings_encode(const struct settings *s, struct buf *out) {

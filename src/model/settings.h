@@ -17,6 +17,9 @@ struct settings {
     int wait_ms, workers, answer_ms, lost_ms, sim, log_level, guard_mode, grace_ms, drift, clear_stale;
     double hot_c, memory_c, margin_c, budget_w, slow_percent;
     bool sim_costs, listen_plain;
+    char tell_webhook[512], tell_slack[512], tell_smtp_url[256], tell_smtp_user[128], tell_smtp_password_file[256];
+    char tell_mail_from[128], tell_mail_to[512], tell_command[512];
+    int tell_severity, tell_again_s;
 };
 
 extern const struct option settings_table[];

@@ -25,6 +25,16 @@ static const char *const steps[] = {
     "  means TEXT NOT NULL, address TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, status INTEGER NOT NULL);"
     "CREATE INDEX links_user ON links(user);"
     "CREATE INDEX sessions_user ON sessions(user);",
+
+    /* Telling someone. Times of notices are nanoseconds, as model/notice has them. */
+    "CREATE TABLE notices(subject TEXT NOT NULL, topic TEXT NOT NULL, code INTEGER NOT NULL, title TEXT NOT NULL,"
+    "  text TEXT NOT NULL, severity INTEGER NOT NULL, count INTEGER NOT NULL, silent INTEGER NOT NULL,"
+    "  is_open INTEGER NOT NULL, is_owed INTEGER NOT NULL, is_told INTEGER NOT NULL, opened INTEGER NOT NULL,"
+    "  told INTEGER NOT NULL, seen INTEGER NOT NULL, PRIMARY KEY(subject, topic, code)) WITHOUT ROWID;"
+    "CREATE TABLE outbox(id INTEGER PRIMARY KEY AUTOINCREMENT, way TEXT NOT NULL, made INTEGER NOT NULL,"
+    "  tries INTEGER NOT NULL, body TEXT NOT NULL);"
+    "CREATE TABLE tell_marks(stream TEXT PRIMARY KEY, mark INTEGER NOT NULL, seen INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX tell_marks_seen ON tell_marks(seen);",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }
