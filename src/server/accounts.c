@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "server/routes.h"
 #include "server/server.h"
 #include "server/signin.h"
 
@@ -126,8 +125,8 @@ static int write_sign_in(struct sql *db, void *ctx, struct error *e) {
 }
 
 static void refuse_sign_in(struct call *c, const char *sentence) {
-    if (c->request) call_refuse(c->request, 401, "unauthenticated", sentence);
-    call_free(c);
+    struct error e;
+    call_end(c, fail(&e, -ENOKEY, "%s", sentence), &e);
 }
 
 static void set_cookie(struct call *c, bool is_tls, const char *value, int64_t age_s) {
@@ -151,7 +150,7 @@ static void sign_in_written(void *ctx, int result, const struct error *e) {
         auth_put_session(a, &s->session);
         limit_good(auth_limit(a), s->address_key);
         if (s->account_key) limit_good(auth_limit(a), s->account_key);
-        if (s->by_link) signin_used(c->server->place);
+        if (s->by_link) signin_used(c->server);
         set_cookie(c, s->is_tls, s->secret, AUTH_SESSION_IDLE_S);
         call_end(c, 204, NULL);
     }
@@ -185,7 +184,7 @@ static void take_account(struct sign_in *s, const struct auth *a, const char *na
     const struct account *account = auth_account_named(a, name);
     bool may = account && !account->is_disabled && *account->password;
     s->account = may ? *account : (struct account){0};
-    snprintf(s->kept, sizeof s->kept, "%s", may ? account->password : auth_no_password(a));
+    snprintf(s->kept, sizeof s->kept, "%s", may ? account->password : secrets_no_password());
 }
 
 static int begin_password(struct sign_in *s, struct error *e) {
@@ -227,7 +226,7 @@ int accounts_sign_in(struct call *c, struct error *e) {
     if (!s) abort();
     s->call = c;
     s->address_key = key;
-    s->is_tls = c->is_tls;
+    s->is_tls = c->request->peer.is_tls;
     s->now_s = s->session.created = s->session.seen = accounts_now_s();
     s->replaced = c->who.means == BY_SESSION ? c->who.id : 0;
     describe(&s->session, c);
@@ -244,6 +243,7 @@ int accounts_sign_in(struct call *c, struct error *e) {
 struct sign_out {
     struct call *call;
     int64_t id;
+    bool is_tls;
 };
 
 static int write_sign_out(struct sql *db, void *ctx, struct error *e) {
@@ -256,7 +256,7 @@ static void signed_out(void *ctx, int result, const struct error *e) {
     struct sign_out *s = ctx;
     if (result >= 0) {
         auth_drop_session(s->call->server->auth, s->id);
-        set_cookie(s->call, s->call->is_tls, "", 0);
+        set_cookie(s->call, s->is_tls, "", 0);
     }
     call_end(s->call, result < 0 ? result : 204, e);
     free(s);
@@ -266,7 +266,7 @@ int accounts_sign_out(struct call *c, struct error *e) {
     if (c->who.means != BY_SESSION) return fail(e, -EINVAL, "there is no session here to end");
     struct sign_out *s = calloc(1, sizeof *s);
     if (!s) abort();
-    *s = (struct sign_out){.call = c, .id = c->who.id};
+    *s = (struct sign_out){.call = c, .id = c->who.id, .is_tls = c->request->peer.is_tls};
     return accounts_submit(c, write_sign_out, signed_out, s, e);
 }
 

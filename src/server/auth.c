@@ -22,6 +22,7 @@ struct auth {
     uint64_t *session_keys, *token_keys;
     size_t account_count, session_count, token_count;
     struct unix_names names;
+    struct work *work;
 };
 
 static void *grown(void *rows, size_t count, size_t size) {
@@ -185,6 +186,7 @@ int auth_new(const struct auth_setup *setup, struct auth **ret, struct error *e)
 
 void auth_free(struct auth *a) {
     if (!a) return;
+    work_free(a->work);
     free(a->accounts);
     free(a->sessions);
     free(a->tokens);
@@ -193,6 +195,11 @@ void auth_free(struct auth *a) {
     free(a);
 }
 
+int auth_start(struct auth *a, state_post_fn post, void *loop, struct error *e) {
+    return work_new(post, loop, &a->work, e);
+}
+
+struct work *auth_work(struct auth *a) { return a->work; }
 struct state *auth_state(struct auth *a) {
     return a->setup.state;
 }
@@ -268,6 +275,7 @@ static enum auth_verdict by_peer(struct auth *a, const struct auth_ask *ask, int
         return AUTH_FORBIDDEN;
     }
     ret->uid = ask->uid;
+    snprintf(ret->unix_name, sizeof ret->unix_name, "%s", name);
     if (account) {
         be(ret, account, BY_PEER, is_master ? ROLE_ADMIN : account->role, 0);
         return AUTH_GOOD;
@@ -292,14 +300,15 @@ enum auth_verdict auth_identify(struct auth *a, const struct auth_ask *ask, int6
 
 /* ---- what he may do ---- */
 
+/* What is open (signing in) acts for nobody who is signed in: there the origin is enough. */
 static enum auth_verdict check_page(const struct auth *a, const struct auth_ask *ask, const struct caller *caller,
-                                    struct error *e) {
+                                    enum auth_need need, struct error *e) {
     const struct rules_origin origin = {ask->origin, ask->fetch_site, ask->host, a->setup.public_url, ask->is_tls};
     if (!rules_is_same_origin(&origin)) {
         fail(e, -EACCES, "this call did not come from a page of this server");
         return AUTH_CSRF;
     }
-    if (caller->means == BY_SESSION && (!ask->csrf || !secrets_same_text(ask->csrf, caller->csrf))) {
+    if (caller->means == BY_SESSION && need != OPEN && (!ask->csrf || !secrets_same_text(ask->csrf, caller->csrf))) {
         fail(e, -EACCES, "the X-CSRF-Token header must carry the value that GET /api/v1/session gives");
         return AUTH_CSRF;
     }
@@ -327,7 +336,7 @@ enum auth_verdict auth_permit(const struct auth *a, const struct auth_ask *ask, 
     }
     /* Programs without a page behind them send neither header; then only a session needs protection. */
     if (caller->means == BY_SESSION || (caller->means == BY_NOTHING && (ask->origin || ask->fetch_site)))
-        return check_page(a, ask, caller, e);
+        return check_page(a, ask, caller, need, e);
     return AUTH_GOOD;
 }
 

@@ -11,6 +11,7 @@
 #include "server/auth_limit.h"
 #include "server/auth_rules.h"
 #include "server/auth_store.h"
+#include "server/auth_work.h"
 #include "server/state.h"
 
 #define AUTH_SESSION_IDLE_S (30ll * 24 * 3600)
@@ -63,6 +64,9 @@ struct auth;
 int auth_new(const struct auth_setup *setup, struct auth **ret, struct error *e) MUST_CHECK;
 void auth_free(struct auth *a); /* accepts NULL */
 
+/* Before the first request: the thread for passwords. */
+int auth_start(struct auth *a, state_post_fn post, void *loop, struct error *e) MUST_CHECK;
+
 /* Who calls. AUTH_GOOD, with ROLE_NOBODY when there is no sign-in or an old cookie; a token that is wrong, revoked or
  * expired is AUTH_UNAUTHENTICATED with a sentence, since nobody sends one by mistake. */
 enum auth_verdict auth_identify(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret,
@@ -83,6 +87,7 @@ void auth_audit(struct auth *a, const struct caller *caller, const char *address
 
 struct state *auth_state(struct auth *a);
 struct limit *auth_limit(struct auth *a);
+struct work *auth_work(struct auth *a);
 const struct auth_setup *auth_setup(const struct auth *a);
 
 const struct account *auth_account(const struct auth *a, int64_t id);

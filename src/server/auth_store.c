@@ -115,6 +115,11 @@ int store_add_account(struct sql *db, struct account *a, struct error *e) {
     return r < 0 ? r : 0;
 }
 
+int store_account(struct sql *db, int64_t id, struct account *ret, struct error *e) {
+    int n = sql_each(db, take_account, ret, e, "SELECT " ACCOUNT_COLUMNS " FROM users WHERE id=?", "i", id);
+    return n < 0 ? n : n == 0 ? fail(e, -ENOENT, "there is no such account") : 0;
+}
+
 int store_find_account(struct sql *db, const char *name, struct account *ret, struct error *e) {
     int n = sql_each(db, take_account, ret, e, "SELECT " ACCOUNT_COLUMNS " FROM users WHERE name=?", "s", name);
     return n < 0 ? n : n == 0 ? fail(e, -ENOENT, "there is no account %s", name) : 0;

@@ -58,6 +58,7 @@ int store_read_all(struct sql *db, const struct store_reader *r, struct error *e
 
 /* Accounts. store_add fills in the id; -EEXIST: the name is taken. */
 int store_add_account(struct sql *db, struct account *a, struct error *e) MUST_CHECK;
+int store_account(struct sql *db, int64_t id, struct account *ret, struct error *e) MUST_CHECK;
 int store_find_account(struct sql *db, const char *name, struct account *ret, struct error *e) MUST_CHECK;
 /* The account of a Unix user, made when there is none. When uid was another name's before (a new user with an old
  * number) that account is left behind: it loses the uid. */

@@ -30,6 +30,8 @@ bool secrets_same_text(const char *a, const char *b);
 /* Argon2id, 64 MiB and tens of milliseconds: never on a loop. */
 int secrets_password_keep(const char *password, char ret[SECRETS_PASSWORD], struct error *e) MUST_CHECK;
 bool secrets_password_fits(const char *kept, const char *password);
+/* Stands for an account that has none: costs as much, and no password fits it. */
+const char *secrets_no_password(void);
 
 /* Overwrites what is no longer needed; not optimised away. */
 void secrets_forget(void *p, size_t n);
