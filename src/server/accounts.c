@@ -16,7 +16,8 @@ int64_t accounts_now_s(void) { return clock_real_ns() / NS_PER_S; }
 
 int accounts_may_make(const struct caller *who, struct error *e) {
     if (who->means != BY_TOKEN || who->role == ROLE_ADMIN) return 0;
-    return fail(e, -EACCES, "a program's token cannot make links, tokens or passwords; sign in, or call `gpumgr token`");
+    return fail(e, -EACCES,
+                "a program's token cannot make links, tokens or passwords; sign in, or call `gpumgr token`");
 }
 
 static int own_account(struct sql *db, int64_t id, struct account *ret, struct error *e) {
@@ -96,6 +97,13 @@ int accounts_session(struct call *c, struct error *e) {
 
 /* ---- signing in ---- */
 
+const struct route_field accounts_sign_in_body[] = {
+    {"link",      FIELD_TEXT, false, "The secret of a one-time link: what stands after the #"},
+    {"user",      FIELD_TEXT, false, "Or an account's name"},
+    {"password",           FIELD_TEXT, false, "and its password, if it has one"},
+    {NULL}
+};
+
 struct sign_in {
     struct call *call;
     char secret[SECRETS_TEXT], kept[SECRETS_PASSWORD], password[RULES_PASSWORD_MAX + 1];
@@ -114,7 +122,8 @@ static void sign_in_free(struct sign_in *s) {
 
 static int write_sign_in(struct sql *db, void *ctx, struct error *e) {
     struct sign_in *s = ctx;
-    int r = s->by_link ? store_use_link(db, s->link, s->now_s, &s->account, e) : own_account(db, s->account.id, &s->account, e);
+    int r = s->by_link ? store_use_link(db, s->link, s->now_s, &s->account, e)
+                       : own_account(db, s->account.id, &s->account, e);
     if (r < 0) return r;
     s->session.user = s->account.id;
     if (s->replaced) {
@@ -152,6 +161,7 @@ static void sign_in_written(void *ctx, int result, const struct error *e) {
         if (s->account_key) limit_good(auth_limit(a), s->account_key);
         if (s->by_link) signin_used(c->server);
         set_cookie(c, s->is_tls, s->secret, AUTH_SESSION_IDLE_S);
+        snprintf(c->who.name, sizeof c->who.name, "%s", s->account.name); /* for the audit log */
         call_end(c, 204, NULL);
     }
     sign_in_free(s);
@@ -271,6 +281,11 @@ int accounts_sign_out(struct call *c, struct error *e) {
 }
 
 /* ---- links ---- */
+
+const struct route_field accounts_link_body[] = {
+    {"user", FIELD_TEXT, false, "Whose link; only administrators may name another than themselves"},
+    {NULL}
+};
 
 struct link {
     struct call *call;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "server/auth.h"
 #include "server/call.h"
+#include "server/routes.h"
 
 /* accounts.c */
 int accounts_session(struct call *c, struct error *e);
@@ -26,6 +27,10 @@ int accounts_user_put(struct call *c, struct error *e);
 int accounts_user_drop(struct call *c, struct error *e);
 int accounts_password(struct call *c, struct error *e);
 int accounts_audit(struct call *c, struct error *e);
+
+/* What they take. */
+extern const struct route_field accounts_sign_in_body[], accounts_link_body[], accounts_token_body[],
+    accounts_all_query[], accounts_user_body[], accounts_password_body[], accounts_audit_query[];
 
 /* ---- shared by these files ---- */
 

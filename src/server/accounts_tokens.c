@@ -11,6 +11,17 @@
 
 #define TOKEN_LIFE_MAX_S (10ll * 366 * 24 * 3600)
 
+const struct route_field accounts_token_body[] = {
+    {"name",      FIELD_TEXT, true, "What it is for; each of a user's tokens has another name"},
+    {"role",       FIELD_TEXT, false, "member (the default) or admin; at most the maker's"},
+    {"expires_s",           FIELD_NUMBER, false, "Seconds until it ends; 0 or absent: until it is revoked"},
+    {NULL}
+};
+const struct route_field accounts_all_query[] = {
+    {"all",  FIELD_BOOL, false, "true: everybody's, for administrators"},
+    {NULL}
+};
+
 static const char *name_of(const struct call *c, int64_t user) {
     const struct account *a = auth_account(c->server->auth, user);
     return a ? a->name : "";

@@ -11,6 +11,23 @@
 
 #define UID_MAX_EVER 4294967294.0
 
+const struct route_field accounts_user_body[] = {
+    {"role",      FIELD_TEXT, false, "member or admin"},
+    {"disabled",      FIELD_BOOL, false, "true: nobody can sign in with it; its sessions end"},
+    {"uid",           FIELD_NUMBER, false, "The Unix user of this machine whose account it is"},
+    {NULL}
+};
+const struct route_field accounts_password_body[] = {
+    {"password", FIELD_TEXT, true, "The new one, of 8 to 256 bytes; empty: none, links only"},
+    {"current",      FIELD_TEXT, false, "The one before, when it is one's own"},
+    {NULL         }
+};
+const struct route_field accounts_audit_query[] = {
+    {"before", FIELD_NUMBER, false, "Lines older than this id: `next` of the reply before"},
+    {"limit",   FIELD_NUMBER, false, "How many, up to 1000 (100)"},
+    {NULL       }
+};
+
 static void put_account(struct buf *b, const struct account *a) {
     json_open(b, '{');
     json_pair_str(b, "name", a->name);
@@ -55,8 +72,8 @@ int accounts_user(struct call *c, struct error *e) {
 struct put {
     struct call *call;
     char name[RULES_NAME];
-    enum auth_role role;           /* ROLE_NOBODY: as it is; a new one is a member */
-    int64_t uid;                   /* -1: as it is */
+    enum auth_role role;            /* ROLE_NOBODY: as it is; a new one is a member */
+    int64_t uid;                    /* -1: as it is */
     bool has_disabled, is_disabled; /* */
     bool is_new;
     struct account account;
@@ -191,8 +208,7 @@ static void password_hashed(void *ctx) {
     struct password *p = ctx;
     int r = p->hashed;
     if (p->is_wrong) r = fail(&p->error, -EACCES, "the current password is wrong");
-    if (r == 0)
-        r = state_submit(auth_state(p->call->server->auth), write_password, password_written, p, &p->error);
+    if (r == 0) r = state_submit(auth_state(p->call->server->auth), write_password, password_written, p, &p->error);
     if (r == 0) return;
     call_end(p->call, r, &p->error);
     password_free(p);

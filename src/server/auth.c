@@ -40,6 +40,8 @@ static uint64_t key_of(const uint8_t *hash) {
 
 /* ---- the memory ---- */
 
+bool auth_is_empty(const struct auth *a) { return a->account_count == 0; }
+
 const struct account *auth_accounts(const struct auth *a, size_t *ret_count) {
     *ret_count = a->account_count;
     return a->accounts;
@@ -199,7 +201,9 @@ int auth_start(struct auth *a, state_post_fn post, void *loop, struct error *e) 
     return work_new(post, loop, &a->work, e);
 }
 
-struct work *auth_work(struct auth *a) { return a->work; }
+struct work *auth_work(struct auth *a) {
+    return a->work;
+}
 struct state *auth_state(struct auth *a) {
     return a->setup.state;
 }

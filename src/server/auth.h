@@ -47,6 +47,7 @@ struct caller {
     char name[RULES_NAME];   /* "" for nobody */
     char csrf[SECRETS_TEXT]; /* what a page must send with X-CSRF-Token; only with a session */
     uid_t uid;               /* BY_PEER */
+    char unix_name[RULES_NAME];
 };
 
 enum auth_verdict { AUTH_GOOD, AUTH_UNAUTHENTICATED, AUTH_FORBIDDEN, AUTH_CSRF, AUTH_BAD_REQUEST };
@@ -100,6 +101,7 @@ void auth_drop_sessions_of(struct auth *a, int64_t user, int64_t but); /* all bu
 void auth_put_token(struct auth *a, const struct token *t);
 bool auth_drop_token(struct auth *a, int64_t id);
 
+bool auth_is_empty(const struct auth *a); /* no account at all: the first start */
 const struct account *auth_accounts(const struct auth *a, size_t *ret_count);
 const struct session *auth_sessions(const struct auth *a, size_t *ret_count);
 const struct token *auth_tokens(const struct auth *a, size_t *ret_count);

@@ -18,6 +18,7 @@
 #include "server/routes.h"
 #include "server/secrets.h"
 #include "server/server.h"
+#include "server/signin.h"
 
 #define SETTINGS_MAX 65536
 #define STOP_NS (5 * NS_PER_S) /* requests that are not over by then are cut off */
@@ -62,8 +63,14 @@ static int state_make(struct error *e) {
                                .owner = self.privilege.owner,
                                .base_path = self.base_path,
                                .public_url = self.settings.public_url};
-    r = auth_new(&setup, &self.auth, e);
+    return auth_new(&setup, &self.auth, e);
+}
+
+/* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
+static int accounts_start(struct error *e) {
+    int r = signin_first(&self, clock_real_ns() / NS_PER_S, e);
     if (r >= 0) r = state_start(self.state, post, self.loop, e);
+    if (r >= 0) r = auth_start(self.auth, post, self.loop, e);
     return r;
 }
 
@@ -100,6 +107,8 @@ static void on_beat(void *ctx) {
     if (http_is_drained(self.http) || now_ns - stopping_ns > STOP_NS) loop_stop(self.loop);
 }
 
+static void on_minute(void *ctx) { auth_tick(self.auth, clock_real_ns() / NS_PER_S); }
+
 static void on_stop(void *ctx) {
     if (self.is_stopping) return;
     log_line(LOG_INFO, "stopping", -1, "stopping");
@@ -134,11 +143,13 @@ static int start(char **argv, struct error *e) {
     r = loop_new(&self.loop, e);
     if (r >= 0) r = state_make(e);
     if (r >= 0) r = listen_all(e);
+    if (r >= 0) r = accounts_start(e);
     if (r < 0) return r;
     loop_signal(self.loop, SIGTERM, on_stop, NULL);
     loop_signal(self.loop, SIGINT, on_stop, NULL);
     loop_signal(self.loop, SIGHUP, on_reload, NULL);
     loop_every(self.loop, 1000, on_beat, NULL);
+    loop_every(self.loop, 60000, on_minute, NULL);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/accounts.h"
 #include "server/api.h"
 #include "server/pages.h"
 #include "server/server.h"
@@ -15,6 +16,21 @@ const struct route routes[] = {
     {HTTP_GET, "/readyz",              LOCAL_OPEN, api_ready,   "Whether it has readings to show", "200 when a node has sent its first readings, else 503"},
     {HTTP_GET, "/api/v1/openapi.json", OPEN,       api_openapi, "This API as an OpenAPI document", "OpenAPI 3.1"},
     {HTTP_GET, "/api/v1/metrics",      MEMBER,     api_metrics, "The catalogue of metrics", "`{\"metrics\":[{name, unit, kind, keep, scale, help, scope}]}`"},
+    {HTTP_GET,    "/api/v1/session",       OPEN,   accounts_session,     "Who is signed in", "`{user: {name, role, unix, has_password} or null, csrf, version, host}`"},
+    {HTTP_POST,   "/api/v1/session",       OPEN,   accounts_sign_in,     "Sign in, by a one-time link or a password", "204 and the session's cookie", .body = accounts_sign_in_body, .body_max = 4096},
+    {HTTP_DELETE, "/api/v1/session",       MEMBER, accounts_sign_out,    "Sign out", "204"},
+    {HTTP_POST,   "/api/v1/links",         MEMBER, accounts_link,        "Make a one-time sign-in link", "201 and `{user, role, url_path, url, expires}`", .body = accounts_link_body, .body_max = 4096},
+    {HTTP_GET,    "/api/v1/tokens",        MEMBER, accounts_tokens,      "Tokens of one's programs", "`{tokens: [{id, name, user, role, created, expires, last_used}]}`", .query = accounts_all_query},
+    {HTTP_POST,   "/api/v1/tokens",        MEMBER, accounts_token_make,  "Make a token, to be sent as `Authorization: Bearer`", "201 and `{id, name, user, role, expires, token}`; the token is not shown again", .body = accounts_token_body, .body_max = 4096},
+    {HTTP_DELETE, "/api/v1/tokens/{id}",   MEMBER, accounts_token_end,   "Revoke a token", "204"},
+    {HTTP_GET,    "/api/v1/sessions",      MEMBER, accounts_sessions,    "Where one is signed in", "`{sessions: [{id, user, created, last_seen, address, agent, is_current}]}`", .query = accounts_all_query},
+    {HTTP_DELETE, "/api/v1/sessions/{id}", MEMBER, accounts_session_end, "End a session", "204"},
+    {HTTP_GET,    "/api/v1/users",         ADMIN,  accounts_users,       "Accounts", "`{users: [{name, role, uid, disabled, has_password, created}]}`"},
+    {HTTP_GET,    "/api/v1/users/{name}",  ADMIN,  accounts_user,        "One account", "`{name, role, uid, disabled, has_password, created}`"},
+    {HTTP_PUT,    "/api/v1/users/{name}",  ADMIN,  accounts_user_put,    "Make or change an account", "200, or 201 for a new one, and the account", .body = accounts_user_body, .body_max = 4096},
+    {HTTP_DELETE, "/api/v1/users/{name}",  ADMIN,  accounts_user_drop,   "Remove an account, with its sessions and tokens", "204"},
+    {HTTP_PUT,    "/api/v1/users/{name}/password", MEMBER, accounts_password, "Set or remove a password: one's own, or as an administrator", "204; other sessions of the account end", .body = accounts_password_body, .body_max = 4096},
+    {HTTP_GET,    "/api/v1/audit",         ADMIN,  accounts_audit,       "Mutating calls, the newest first", "`{audit: [{id, time, user, means, address, method, path, status}], next}`", .query = accounts_audit_query},
 };
 /* clang-format on */
 const size_t route_count = ARRAY_LEN(routes);

@@ -25,5 +25,5 @@ struct server {
     struct loop *loop;
     struct http_server *http;
     struct tls *tls;
-    bool is_stopping;
+    bool is_stopping, has_first_link; /* has_first_link: signin.c */
 };

@@ -135,7 +135,8 @@ int signin_first(struct server *s, int64_t now_s, struct error *e) {
     if (r < 0) return r;
     if (f.is_new) auth_put_account(s->auth, &f.admin);
     if (f.is_new || (f.waits && had_one)) {
-        if (!f.is_new && file_write(path, 0600, urls.s, urls.len, false, e) < 0) return e->code; /* the port may differ */
+        if (!f.is_new && file_write(path, 0600, urls.s, urls.len, false, e) < 0)
+            return e->code; /* the port may differ */
         show(s, path, f.secret);
     } else {
         unlink(path);
@@ -145,9 +146,7 @@ int signin_first(struct server *s, int64_t now_s, struct error *e) {
     return 0;
 }
 
-static int look_first(struct sql *db, void *ctx, struct error *e) {
-    return store_first_link_waits(db, 0, e);
-}
+static int look_first(struct sql *db, void *ctx, struct error *e) { return store_first_link_waits(db, 0, e); }
 
 static void first_looked(void *ctx, int result, const struct error *e) {
     struct server *s = ctx;
