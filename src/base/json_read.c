@@ -115,3 +115,23 @@ int json_walk(const char *text, size_t len, json_leaf_fn each, void *ctx, struct
     buf_puts(&w.path, "");
     return visit_members(&w, root, 0, e);
 }
+
+int json_walk_list(const char *text, size_t len, const char *key, void (*row)(void *ctx), json_leaf_fn each, void *ctx,
+                   struct error *e) {
+    json_error_t at;
+    size_t i;
+    json_t *item;
+    AUTO(decref) json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
+    if (!root) return fail(e, -EINVAL, "line %d: %s", at.line, at.text);
+    const json_t *list = json_object_get(root, key);
+    if (!json_is_array(list)) return fail(e, -EINVAL, "there is no list %s", key);
+    json_array_foreach(list, i, item) {
+        AUTO(walk_done) struct walk w = {.each = each, .ctx = ctx};
+        buf_puts(&w.path, "");
+        if (!json_is_object(item)) return fail(e, -EINVAL, "%s: holds something that is no object", key);
+        row(ctx);
+        int r = visit_members(&w, item, 0, e);
+        if (r < 0) return r;
+    }
+    return (int)json_array_size(list);
+}

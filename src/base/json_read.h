@@ -32,3 +32,8 @@ typedef int (*json_leaf_fn)(void *ctx, const struct json_leaf *leaf, struct erro
 #define JSON_LEAVES_MAX 4096
 
 int json_walk(const char *text, size_t len, json_leaf_fn each, void *ctx, struct error *e) MUST_CHECK;
+
+/* The same for each object of the list that the document's object has under `key`: row is called before its leaves. How
+ * many rows there were; -EINVAL when there is no such list. */
+int json_walk_list(const char *text, size_t len, const char *key, void (*row)(void *ctx), json_leaf_fn each, void *ctx,
+                   struct error *e) MUST_CHECK;

@@ -36,15 +36,16 @@ static const struct {
     const char *unit;
     double ms;
 } times[] = {
-    {"ms", 1      },
-    {"s",  1000   },
-    {"m",  60000  },
-    {"h",  3600000},
-    {"",   1000   },
+    {"ms", 1       },
+    {"s",  1000    },
+    {"m",  60000   },
+    {"h",  3600000 },
+    {"d",  86400000},
+    {"",   1000    },
 };
 
 static void time_text(int64_t ms, char *ret, size_t room) {
-    size_t i = 3;
+    size_t i = ms >= 30 * (int64_t)times[4].ms ? 4 : 3; /* a week is 168h to those who hold a limit for hours */
     while (i > 0 && ms % (int64_t)times[i].ms) i--;
     snprintf(ret, room, "%lld%s", (long long)(ms / (int64_t)times[i].ms), times[i].unit);
 }

@@ -158,9 +158,10 @@ static void send_page(struct server *s, struct http_request *r, const char *path
 /* ---- the way of a request ---- */
 
 /* The path below the base path, or NULL: it is not below it. */
-static const char *below(const struct server *s, const char *path) {
+static const char *below(const struct server *s, const struct http_request *r) {
     size_t n = strlen(s->base_path) - 1; /* its last slash begins what is below */
-    return strncmp(path, s->base_path, n + 1) == 0 ? path + n : NULL;
+    if (strncmp(r->head.path, s->base_path, n + 1) == 0) return r->head.path + n;
+    return r->peer.is_unix ? r->head.path : NULL; /* there is no proxy there, and our commands know of no base path */
 }
 
 static void run(struct call *c) {
@@ -181,7 +182,7 @@ static void run(struct call *c) {
 
 static void serve(void *ctx, struct http_request *r) {
     struct server *s = ctx;
-    const char *path = below(s, r->head.path);
+    const char *path = below(s, r);
     if (!path) {
         bool is_base = strncmp(r->head.path, s->base_path, strlen(s->base_path) - 1) == 0 &&
                        strlen(r->head.path) == strlen(s->base_path) - 1;
@@ -211,7 +212,7 @@ static void serve(void *ctx, struct http_request *r) {
 
 static size_t body_max(void *ctx, const struct http_request *r) {
     AUTO(buf_done) struct buf room = {0}, allowed = {0};
-    const char *params[CALL_PARAMS_MAX], *path = below(ctx, r->head.path);
+    const char *params[CALL_PARAMS_MAX], *path = below(ctx, r);
     if (r->head.length == 0) return 0;
     const struct route *route = path ? route_find(r->head.method, path, params, &room, &allowed) : NULL;
     if (!route || !route->body) return 4096; /* enough to refuse it with a sentence */
