@@ -100,7 +100,7 @@ static void open_filter(struct top_state *s) {
 static void move(struct top_state *s, const struct top_data *d, int by) {
     int *at = s->page == PAGE_GPU ? &s->metric : s->focus == FOCUS_GPUS ? &s->gpu : &s->process;
     int count = s->page == PAGE_GPU ? s->metric_rows : s->focus == FOCUS_GPUS ? top_gpus(&d->view) : s->shown.count;
-    bool is_first = !s->has_selection && s->page == PAGE_ALL;
+    bool is_first = !s->has_selection && s->page == PAGE_ALL && (by == 1 || by == -1);
     s->has_selection = true;
     if (!is_first) *at += by;
     if (*at >= count) *at = count - 1;

@@ -178,5 +178,6 @@ void top_draw_lines(struct canvas *c, const struct top_data *d, struct top_state
     if (count <= room) return;
     char text[48];
     snprintf(text, sizeof text, "%d to %d of %d ", s->gpu_scroll + 1, s->gpu_scroll + room, count);
+    canvas_fill(c, c->width - 17, l->gpu_y, 17, ' ', STYLE_HEAD);
     canvas_right(c, 0, l->gpu_y, c->width, text, STYLE_HEAD);
 }
