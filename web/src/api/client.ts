@@ -1,0 +1,79 @@
+// Requests to the server: relative to the page's base, JSON both ways, one error type whose message is the server's sentence.
+import type { Session } from './types';
+
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly code: string, message: string) {
+    super(message);
+  }
+}
+
+type Params = Record<string, string | number | undefined | null>;
+
+let csrf = '';
+let onSignedOut: () => void = () => {};
+
+/** Who is told when the server no longer knows us. */
+export function whenSignedOut(tell: () => void): void {
+  onSignedOut = tell;
+}
+
+export function apiUrl(path: string, params?: Params): string {
+  const url = new URL(`api/v1/${path}`, document.baseURI);
+  for (const [key, value] of Object.entries(params ?? {}))
+    if (value !== undefined && value !== null && value !== '') url.searchParams.set(key, String(value));
+  return url.href.replace(/%3A/gi, ':').replace(/%2C/gi, ',');
+}
+
+async function failure(reply: Response): Promise<ApiError> {
+  try {
+    const body = (await reply.json()) as { error?: { code?: string; message?: string } };
+    if (body.error?.message) return new ApiError(reply.status, body.error.code ?? 'internal', body.error.message);
+  } catch {
+    // Not JSON: something between us and the server answered.
+  }
+  return new ApiError(reply.status, 'internal', `The server answered ${reply.status} ${reply.statusText}`.trim() + '.');
+}
+
+async function ask(method: string, path: string, params?: Params, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = { Accept: 'application/json' };
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (method !== 'GET' && csrf) headers['X-CSRF-Token'] = csrf;
+  let reply: Response;
+  try {
+    reply = await fetch(apiUrl(path, params), {
+      method, headers, signal, credentials: 'same-origin', body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (e) {
+    if (e instanceof DOMException && e.name === 'AbortError') throw e;
+    throw new ApiError(0, 'unavailable', 'The server does not answer; the page tries again by itself.');
+  }
+  if (reply.ok) return reply;
+  const error = await failure(reply);
+  if (reply.status === 401 && path !== 'session') onSignedOut();
+  throw error;
+}
+
+export async function get<T>(path: string, params?: Params, signal?: AbortSignal): Promise<T> {
+  return (await (await ask('GET', path, params, undefined, signal)).json()) as T;
+}
+
+/** A call that changes something; its reply, or undefined where the server has nothing to say. */
+export async function send<T = void>(method: 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<T> {
+  const reply = await ask(method, path, undefined, body);
+  const text = await reply.text();
+  return (text ? JSON.parse(text) : undefined) as T;
+}
+
+export async function session(): Promise<Session> {
+  const got = await get<Session>('session');
+  csrf = got.csrf ?? '';
+  return got;
+}
+
+export function isAbort(e: unknown): boolean {
+  return e instanceof DOMException && e.name === 'AbortError';
+}
+
+export function sentence(e: unknown): string {
+  return e instanceof Error ? e.message : String(e);
+}

@@ -1,0 +1,179 @@
+// What the server's API speaks. Fields that a card or a server may lack are optional: absent is not zero.
+
+/** Unix seconds, or an ISO date where the command line's JSON is passed through. */
+export type Stamp = number | string;
+export type Metrics = Record<string, number>;
+
+export interface Process {
+  pid: number;
+  user?: string;
+  uid?: number;
+  command?: string;
+  comm?: string;
+  kinds?: string[];
+  memory_bytes?: number;
+  sm_ratio?: number;
+  memory_ratio?: number;
+  start_time?: Stamp;
+  started?: Stamp;
+  gpu_instance?: number;
+}
+
+export interface Xid {
+  code: number;
+  count: number;
+  last: Stamp;
+  what?: string;
+  advice?: string;
+}
+
+export interface Guard {
+  mode: string;
+  lever: string;
+  why?: string;
+  limit?: number;
+  baseline?: number;
+  unit?: string;
+  target?: number;
+  reason?: string;
+}
+
+export interface Inventory {
+  serial?: string;
+  board_part?: string;
+  vbios?: string;
+  inforom?: string;
+  architecture?: string;
+  driver?: string;
+  cores?: number;
+  memory_bus_bits?: number;
+  nvlinks?: number;
+  sm_max_mhz?: number;
+  memory_max_mhz?: number;
+  ecc?: boolean;
+  persistence?: boolean;
+  mig?: boolean;
+  pci?: { address?: string; generation_max?: number; width_max?: number };
+  power_limits?: { min_watts?: number; max_watts?: number; default_watts?: number };
+  temperature_limits?: Record<string, number>;
+  control?: string[];
+  clocks_mhz?: { memory: number; graphics: number[] }[];
+  [more: string]: unknown;
+}
+
+export interface Gpu {
+  index: number;
+  uuid: string;
+  model: string;
+  state: string;
+  state_reason?: string;
+  state_text?: string;
+  state_since?: Stamp;
+  pci?: string;
+  node?: string;
+  age_s?: number;
+  metrics: Metrics;
+  processes?: Process[];
+  xids?: Xid[];
+  guard?: Guard;
+  instances?: Gpu[];
+  inventory?: Inventory;
+  gpu_instance?: number;
+}
+
+export interface Totals {
+  power_watts?: number;
+  power_limit_watts?: number;
+  memory_used_bytes?: number;
+  memory_total_bytes?: number;
+  gpus?: number;
+  busy?: number;
+  lost?: number;
+}
+
+export interface Node {
+  name: string;
+  state: string;
+  last_seen?: Stamp;
+  driver?: { state?: string; version?: string; text?: string; library?: string };
+  version?: string;
+  boot_id?: string;
+  gpus?: string[];
+  host?: Metrics;
+  totals?: Totals;
+}
+
+export interface GpuEvent {
+  id?: number | string;
+  time: Stamp;
+  severity: string;
+  kind: string;
+  text: string;
+  code?: number;
+  pid?: number;
+  node?: string;
+  gpu?: string | null;
+  gpu_index?: number | null;
+}
+
+export interface Series {
+  of: string;
+  metric: string;
+  time: number[];
+  mean: (number | null)[];
+  min?: (number | null)[];
+  max?: (number | null)[];
+}
+
+export interface History {
+  from: number;
+  to: number;
+  resolution: 'raw' | 'minute' | 'hour';
+  step_s: number;
+  read?: { raw_rows?: number; minute_rows?: number; hour_rows?: number };
+  series: Series[];
+}
+
+export interface MetricInfo {
+  name: string;
+  unit: string;
+  kind: string;
+  keep?: string;
+  help: string;
+  scope: string;
+}
+
+export interface Group {
+  name: string;
+  label?: string;
+  members: string[];
+}
+
+export interface User {
+  name: string;
+  role: string;
+  unix?: boolean | string;
+}
+
+export interface Session {
+  user: User | null;
+  csrf?: string;
+  version?: string;
+  host?: string;
+}
+
+export interface Snapshot {
+  seq: number;
+  time: Stamp;
+  gpus: Gpu[];
+  nodes: Node[];
+}
+
+export type GpuDelta = Partial<Omit<Gpu, 'metrics'>> & { metrics?: Record<string, number | null> };
+export type NodeDelta = Partial<Omit<Node, 'host' | 'totals'>> & { host?: Record<string, number | null>; totals?: Totals };
+export interface Delta {
+  seq: number;
+  time: Stamp;
+  gpus?: Record<string, GpuDelta>;
+  nodes?: Record<string, NodeDelta>;
+}

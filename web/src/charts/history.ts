@@ -1,0 +1,90 @@
+// A span of history for a chart. Short live spans are fetched once and then grow with the stream; longer ones are fetched
+// again when there can be something new to see. While a new span is under way the old one stays, marked as loading.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { get, isAbort, sentence } from '../api/client';
+import type { History } from '../api/types';
+import { ends, Range, spanOf } from '../format/range';
+import { store } from '../live/store';
+
+export interface Loaded {
+  history?: History;
+  from: number;
+  to: number;
+  isLoading: boolean;
+  error?: string;
+  tookMs?: number;
+}
+
+const GROWS_UP_TO_S = 3600;
+
+function latest(of: string, metric: string): number | null {
+  const name = of.slice(of.indexOf(':') + 1);
+  const numbers = of.startsWith('gpu:') ? store.picture.gpus.get(name)?.metrics : store.picture.nodes.get(name)?.host;
+  return numbers?.[metric] ?? null;
+}
+
+/** The same history with this second's readings at its end, and what has left the span dropped now and then. */
+export function grown(h: History, time: number, spanS: number, read: (of: string, metric: string) => number | null): History {
+  const series = h.series.map((s) => {
+    const last = s.time[s.time.length - 1];
+    if (last !== undefined && time - last < 0.2) return s;
+    let drop = 0;
+    while (drop < s.time.length && (s.time[drop] as number) < time - spanS - 2) drop++;
+    const gap = last !== undefined && time - last > 6;
+    return {
+      ...s,
+      time: [...s.time.slice(drop), ...(gap ? [last + 1] : []), time],
+      mean: [...s.mean.slice(drop), ...(gap ? [null] : []), read(s.of, s.metric)],
+    };
+  });
+  return { ...h, series, to: time };
+}
+
+export function useHistory(of: string[], metrics: string[], range: Range, width: number): Loaded {
+  const now = store.now();
+  const [state, setState] = useState<Loaded>(() => ({ isLoading: true, from: ends(range, now)[0], to: ends(range, now)[1] }));
+  const kept = useRef<History>();
+  const key = `${of.join()} ${metrics.join()} ${range.kind === 'last' ? range.seconds : `${range.from}-${range.to}`} ${width}`;
+
+  useEffect(() => {
+    if (!of.length || !metrics.length) return undefined;
+    const abort = new AbortController();
+    const canGrow = range.kind === 'last' && spanOf(range) <= GROWS_UP_TO_S && of.every((o) => /^(gpu|host):/.test(o));
+    let timer = 0;
+    let offTick = (): void => {};
+    const settle = (history: History, tookMs?: number): void => {
+      kept.current = history;
+      const [from, to] = ends(range, canGrow ? Math.max(store.picture.time, history.to) : store.now());
+      setState((s) => ({ history, from, to, isLoading: false, tookMs: tookMs ?? s.tookMs }));
+    };
+    const load = async (): Promise<void> => {
+      const started = performance.now();
+      const [from, to] = ends(range, store.now());
+      try {
+        const history = await get<History>('history', { of: of.join(), metric: metrics.join(), from: Math.floor(from), to: Math.ceil(to), width }, abort.signal);
+        settle(history, performance.now() - started);
+        if (range.kind === 'last' && !(canGrow && history.resolution === 'raw'))
+          timer = window.setTimeout(() => void load(), Math.min(300, Math.max(5, history.step_s / 2)) * 1000);
+        else if (range.kind === 'last') follow();
+      } catch (e) {
+        if (isAbort(e)) return;
+        setState((s) => ({ ...s, isLoading: false, error: sentence(e) }));
+        timer = window.setTimeout(() => void load(), 5000);
+      }
+    };
+    const follow = (): void => {
+      const off = store.on('tick', () => {
+        if (kept.current) settle(grown(kept.current, store.picture.time, spanOf(range), latest));
+      });
+      offTick = off;
+    };
+    setState((s) => ({ ...s, isLoading: true, error: undefined, ...(s.history ? {} : { from: ends(range, store.now())[0], to: ends(range, store.now())[1] }) }));
+    void load();
+    return () => {
+      abort.abort();
+      window.clearTimeout(timer);
+      offTick();
+    };
+  }, [key]);
+  return state;
+}

@@ -1,0 +1,155 @@
+// Series as charts want them: on one time axis, summed up, counted into bins. Pure.
+import type { History, Series } from '../api/types';
+
+export type Column = (number | null | undefined)[];
+
+export interface Frame {
+  time: number[];
+  columns: Column[];
+}
+
+/** Several series on the union of their times. A time that a series lacks is undefined (no gap), a gap is null. */
+export function align(series: { time: number[]; value: Column }[]): Frame {
+  const first = series[0];
+  if (!first) return { time: [], columns: [] };
+  if (series.every((s) => s.time.length === first.time.length && s.time.every((t, i) => t === first.time[i])))
+    return { time: first.time, columns: series.map((s) => s.value) };
+  const all = new Set<number>();
+  for (const s of series) for (const t of s.time) all.add(t);
+  const time = Float64Array.from(all).sort();
+  const place = new Map<number, number>();
+  time.forEach((t, i) => place.set(t, i));
+  const columns = series.map((s) => {
+    const column: Column = new Array(time.length).fill(undefined);
+    s.time.forEach((t, i) => {
+      column[place.get(t) as number] = s.value[i];
+    });
+    return column;
+  });
+  return { time: Array.from(time), columns };
+}
+
+export function find(history: History | undefined, metric: string, of?: string): Series | undefined {
+  return history?.series.find((s) => s.metric === metric && (of === undefined || s.of === of));
+}
+
+export interface Summary {
+  count: number;
+  min: number;
+  mean: number;
+  max: number;
+  last: number;
+}
+
+/** Over all of a series: the lowest and highest that a rollup saw count, not only its means. */
+export function summary(s: Series | undefined): Summary | undefined {
+  if (!s) return undefined;
+  let count = 0;
+  let sum = 0;
+  let min = Infinity;
+  let max = -Infinity;
+  let last = NaN;
+  s.mean.forEach((v, i) => {
+    if (typeof v !== 'number') return;
+    count++;
+    sum += v;
+    last = v;
+    min = Math.min(min, s.min?.[i] ?? v);
+    max = Math.max(max, s.max?.[i] ?? v);
+  });
+  return count ? { count, min, mean: sum / count, max, last } : undefined;
+}
+
+/** Share of the readings in each bin of `width`, from the lowest bin that has any to the highest. */
+export function histogram(values: Column, width: number): { at: number[]; part: number[] } {
+  const bins = new Map<number, number>();
+  let count = 0;
+  for (const v of values) {
+    if (typeof v !== 'number') continue;
+    const bin = Math.floor(v / width) * width;
+    bins.set(bin, (bins.get(bin) ?? 0) + 1);
+    count++;
+  }
+  if (!count) return { at: [], part: [] };
+  const keys = [...bins.keys()];
+  const at: number[] = [];
+  const part: number[] = [];
+  for (let b = Math.min(...keys); b <= Math.max(...keys) + width / 2; b += width) {
+    at.push(b);
+    part.push((bins.get(b) ?? 0) / count);
+  }
+  return { at, part };
+}
+
+/** Means over equal steps of about `bars` parts; a step without readings is null. */
+export function means(s: { time: number[]; mean: Column } | undefined, from: number, to: number, bars: number): { time: number[]; mean: (number | null)[]; step: number } {
+  const step = niceStep((to - from) / bars);
+  const start = Math.floor(from / step) * step;
+  const n = Math.max(1, Math.ceil((to - start) / step));
+  const sums = new Float64Array(n);
+  const counts = new Uint32Array(n);
+  s?.time.forEach((t, i) => {
+    const v = s.mean[i];
+    const at = Math.floor((t - start) / step);
+    if (typeof v !== 'number' || at < 0 || at >= n) return;
+    sums[at] = (sums[at] as number) + v;
+    counts[at] = (counts[at] as number) + 1;
+  });
+  return {
+    time: Array.from(sums, (_, i) => start + (i + 0.5) * step),
+    mean: Array.from(sums, (sum, i) => (counts[i] ? sum / (counts[i] as number) : null)),
+    step,
+  };
+}
+
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 2 * 86400, 7 * 86400, 14 * 86400];
+export function niceStep(want: number): number {
+  return STEPS.find((s) => s >= want) ?? (STEPS[STEPS.length - 1] as number);
+}
+
+/** Watt-hours under a power series: each reading counts until the next, but never across a gap. */
+export function wattHours(s: Series | undefined, step: number): number | undefined {
+  if (!s || s.time.length < 2) return undefined;
+  const longest = Math.max(step * 3, 5);
+  let sum = 0;
+  for (let i = 0; i + 1 < s.time.length; i++) {
+    const v = s.mean[i];
+    if (typeof v !== 'number') continue;
+    sum += v * Math.min((s.time[i + 1] as number) - (s.time[i] as number), longest);
+  }
+  return sum / 3600;
+}
+
+/** The share of readings in which at least one of these (0 or 1, or a rollup's share) held. */
+export function shareOfAny(columns: Column[]): number | undefined {
+  const n = Math.max(0, ...columns.map((c) => c.length));
+  let seen = 0;
+  let sum = 0;
+  for (let i = 0; i < n; i++) {
+    let most = -1;
+    for (const c of columns) {
+      const v = c[i];
+      if (typeof v === 'number') most = Math.max(most, v);
+    }
+    if (most < 0) continue;
+    seen++;
+    sum += Math.min(1, most);
+  }
+  return seen ? sum / seen : undefined;
+}
+
+/** Runs in which a 0/1 series (or a rollup's share) is above zero: [from, to, share]. */
+export function spells(s: Series | undefined, step: number): [number, number, number][] {
+  const out: [number, number, number][] = [];
+  const longest = Math.max(step * 3, 3);
+  s?.time.forEach((t, i) => {
+    const v = s.mean[i];
+    if (typeof v !== 'number' || v <= 0.001) return;
+    const next = s.time[i + 1];
+    const end = next !== undefined && next - t <= longest ? next : t + step;
+    const last = out[out.length - 1];
+    if (last && t - last[1] < 0.01 && Math.abs(last[2] - v) < 0.05) last[1] = end;
+    else out.push([t, end, v]);
+  });
+  return out;
+}

@@ -1,0 +1,113 @@
+// The live picture of all GPUs and nodes, and how a message of the stream changes it. Pure: the old picture and a message in,
+// the new picture and what changed out; an object that did not change stays the same object.
+import type { Delta, Gpu, GpuDelta, GpuEvent, Metrics, Node, Snapshot } from '../api/types';
+import { unix } from '../format/times';
+
+export interface Picture {
+  seq: number;
+  time: number;
+  gpus: Map<string, Gpu>;
+  nodes: Map<string, Node>;
+}
+
+export interface Change {
+  picture: Picture;
+  gpus: string[]; // whose readings or state changed
+  nodes: string[];
+  isListChanged: boolean; // cards came, went, or changed state
+  isLost: boolean; // a message is missing: ask for a new snapshot
+}
+
+export const EMPTY: Picture = { seq: 0, time: 0, gpus: new Map(), nodes: new Map() };
+
+export function takeSnapshot(snapshot: Snapshot): Change {
+  const gpus = new Map(snapshot.gpus.map((g) => [g.uuid, { ...g, metrics: g.metrics ?? {} }]));
+  const nodes = new Map(snapshot.nodes.map((n) => [n.name, n]));
+  return {
+    picture: { seq: snapshot.seq, time: unix(snapshot.time), gpus, nodes },
+    gpus: [...gpus.keys()], nodes: [...nodes.keys()], isListChanged: true, isLost: false,
+  };
+}
+
+function mergeNumbers(old: Metrics | undefined, news: Record<string, number | null> | undefined): Metrics {
+  const merged: Metrics = { ...old };
+  for (const [name, value] of Object.entries(news ?? {})) {
+    if (value === null) delete merged[name];
+    else merged[name] = value;
+  }
+  return merged;
+}
+
+function mergeGpu(old: Gpu, news: GpuDelta): Gpu {
+  const { metrics, ...rest } = news;
+  const next: Gpu = { ...old, ...rest, metrics: metrics ? mergeNumbers(old.metrics, metrics) : old.metrics };
+  if (news.state !== undefined && news.state_reason === undefined) delete next.state_reason;
+  return next;
+}
+
+export function takeDelta(old: Picture, delta: Delta): Change {
+  const gpus = new Map(old.gpus);
+  const nodes = new Map(old.nodes);
+  const changed: string[] = [];
+  let isListChanged = false;
+  let isLost = false;
+  for (const [uuid, news] of Object.entries(delta.gpus ?? {})) {
+    const before = old.gpus.get(uuid);
+    if (!before) {
+      isLost = true;
+      continue;
+    }
+    const after = mergeGpu(before, news);
+    if (after.state !== before.state) isListChanged = true;
+    gpus.set(uuid, after);
+    changed.push(uuid);
+  }
+  const changedNodes: string[] = [];
+  for (const [name, news] of Object.entries(delta.nodes ?? {})) {
+    const before = old.nodes.get(name);
+    if (!before) {
+      isLost = true;
+      continue;
+    }
+    const { host, ...rest } = news;
+    nodes.set(name, { ...before, ...rest, host: host ? mergeNumbers(before.host, host) : before.host });
+    changedNodes.push(name);
+  }
+  return { picture: { seq: delta.seq, time: unix(delta.time) || old.time, gpus, nodes }, gpus: changed, nodes: changedNodes, isListChanged, isLost };
+}
+
+/** Newest first, without doubles, and not endless. */
+export function addEvent(list: GpuEvent[], event: GpuEvent, most = 500): GpuEvent[] {
+  if (event.id !== undefined && list.some((e) => e.id === event.id)) return list;
+  return [event, ...list].sort((a, b) => unix(b.time) - unix(a.time)).slice(0, most);
+}
+
+/** The last minutes of one reading of one card, for its spark line. */
+export class Trail {
+  time: number[] = [];
+  value: (number | null)[] = [];
+
+  constructor(readonly seconds: number) {}
+
+  add(time: number, value: number | null): void {
+    const last = this.time[this.time.length - 1];
+    if (last !== undefined && time <= last) return;
+    this.time.push(time);
+    this.value.push(value);
+    let old = 0;
+    while (old < this.time.length && (this.time[old] as number) < time - this.seconds) old++;
+    if (old > 32) {
+      this.time.splice(0, old);
+      this.value.splice(0, old);
+    }
+  }
+
+  /** Older readings in front of those that came live. */
+  prime(time: number[], value: (number | null)[]): void {
+    const first = this.time[0] ?? Infinity;
+    const n = time.findIndex((t) => t >= first);
+    const upTo = n < 0 ? time.length : n;
+    this.time = [...time.slice(0, upTo), ...this.time];
+    this.value = [...value.slice(0, upTo), ...this.value];
+  }
+}

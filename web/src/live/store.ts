@@ -1,0 +1,122 @@
+// The page's one live store: holds the picture, tells components what changed. A component listens to a topic: "gpu:UUID",
+// "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "events", "status". News are gathered and
+// told once a frame, and not at all while nobody looks.
+import { get } from '../api/client';
+import type { Gpu, GpuEvent, History, Node } from '../api/types';
+import { addEvent, Change, EMPTY, Picture, Trail } from './state';
+
+export type Status = 'connecting' | 'live' | 'stale';
+export const TRAIL_SECONDS = 300;
+
+type Listener = () => void;
+
+export class Store {
+  picture: Picture = EMPTY;
+  status: Status = 'connecting';
+  hasPicture = false;
+  events: GpuEvent[] = [];
+  trails = new Map<string, Trail>();
+  private heardAt = 0;
+  private offset = 0; // the server's clock less ours
+  private listeners = new Map<string, Set<Listener>>();
+  private pending = new Set<string>();
+  private isPlanned = false;
+  private isPriming = false;
+
+  constructor() {
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden && this.pending.size) this.plan();
+    });
+  }
+
+  on(topic: string, listener: Listener): () => void {
+    let set = this.listeners.get(topic);
+    if (!set) this.listeners.set(topic, (set = new Set()));
+    set.add(listener);
+    return () => set.delete(listener);
+  }
+
+  private tell(...topics: string[]): void {
+    for (const t of topics) this.pending.add(t);
+    this.plan();
+  }
+
+  private plan(): void {
+    if (this.isPlanned || document.hidden) return;
+    this.isPlanned = true;
+    requestAnimationFrame(() => {
+      this.isPlanned = false;
+      const topics = [...this.pending];
+      this.pending.clear();
+      for (const topic of topics) for (const listener of [...(this.listeners.get(topic) ?? [])]) listener();
+    });
+  }
+
+  /** Server time: what ages and "last 5 minutes" are counted from. */
+  now(): number {
+    return Date.now() / 1000 + this.offset;
+  }
+
+  heard(): void {
+    this.heardAt = performance.now();
+    this.setStatus('live');
+  }
+
+  silenceS(): number {
+    return this.heardAt ? (performance.now() - this.heardAt) / 1000 : 0;
+  }
+
+  setStatus(status: Status): void {
+    if (status === this.status) return;
+    this.status = status;
+    this.tell('status');
+  }
+
+  take(change: Change): void {
+    this.picture = change.picture;
+    this.hasPicture = true;
+    if (change.picture.time) this.offset = change.picture.time - Date.now() / 1000;
+    for (const [uuid, gpu] of this.picture.gpus) this.trail(uuid).add(this.picture.time, gpu.metrics['gpu_temperature_celsius'] ?? null);
+    this.tell('tick', ...change.gpus.map((u) => `gpu:${u}`), ...change.nodes.map((n) => `node:${n}`));
+    if (change.isListChanged) this.tell('list');
+  }
+
+  takeEvents(list: GpuEvent[]): void {
+    const before = this.events;
+    for (const e of list) this.events = addEvent(this.events, e);
+    if (this.events !== before) this.tell('events');
+  }
+
+  trail(uuid: string): Trail {
+    let t = this.trails.get(uuid);
+    if (!t) this.trails.set(uuid, (t = new Trail(TRAIL_SECONDS)));
+    return t;
+  }
+
+  /** Fills the spark lines with what the server remembers, once a connection. */
+  async primeTrails(): Promise<void> {
+    const uuids = [...this.picture.gpus.keys()].slice(0, 64);
+    if (this.isPriming || !uuids.length) return;
+    this.isPriming = true;
+    try {
+      const got = await get<History>('history', {
+        of: uuids.map((u) => `gpu:${u}`).join(','), metric: 'gpu_temperature_celsius', from: Math.floor(this.now() - TRAIL_SECONDS), to: Math.ceil(this.now()), width: 300,
+      });
+      for (const s of got.series) this.trail(s.of.replace(/^gpu:/, '')).prime(s.time, s.mean);
+      this.tell('list');
+    } catch {
+      // The lines begin with now instead.
+    }
+    this.isPriming = false;
+  }
+
+  gpus(): Gpu[] {
+    return [...this.picture.gpus.values()].sort((a, b) => (a.node ?? '').localeCompare(b.node ?? '') || a.index - b.index);
+  }
+
+  nodes(): Node[] {
+    return [...this.picture.nodes.values()].sort((a, b) => a.name.localeCompare(b.name));
+  }
+}
+
+export const store = new Store();

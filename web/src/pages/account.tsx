@@ -1,0 +1,181 @@
+// One's own account: where one is signed in, tokens for programs, the password, the way out.
+import { useEffect, useState } from 'preact/hooks';
+import type { ComponentChildren, JSX } from 'preact';
+import { get, send, sentence } from '../api/client';
+import type { Session, Stamp } from '../api/types';
+import { ago, moment } from '../format/times';
+import { store } from '../live/store';
+import { say } from '../parts/say';
+import { PageHead, Problem, useTitle } from '../parts/small';
+
+interface SessionRow {
+  id: string | number;
+  created?: Stamp;
+  last_seen?: Stamp;
+  used?: Stamp;
+  expires?: Stamp;
+  address?: string;
+  agent?: string;
+  current?: boolean;
+}
+interface TokenRow {
+  id: string | number;
+  name: string;
+  role?: string;
+  created?: Stamp;
+  last_used?: Stamp | null;
+  used?: Stamp | null;
+  expires?: Stamp | null;
+}
+
+function Part({ title, sub, children }: { title: string; sub: string; children: ComponentChildren }): JSX.Element {
+  return <section class="panel" aria-label={title}><header><h2>{title}</h2><p class="sub">{sub}</p></header>{children}</section>;
+}
+
+/** A list of the API under one of these names, and how to read it again. */
+function useList<T>(path: string): { list: T[] | undefined; problem: string; reload: () => void; setProblem: (s: string) => void } {
+  const [list, setList] = useState<T[]>();
+  const [problem, setProblem] = useState('');
+  const reload = (): void => {
+    get<Record<string, T[]>>(path).then((got) => { setList(got[path] ?? []); setProblem(''); }, (e) => setProblem(sentence(e)));
+  };
+  useEffect(reload, [path]);
+  return { list, problem, reload, setProblem };
+}
+
+const browser = (agent: string | undefined): string => {
+  const name = /(Firefox|Edg|OPR|Chrome|Safari|curl)\/?[\d.]*/.exec(agent ?? '')?.[1];
+  const system = /(Windows|Mac OS X|Android|iPhone|iPad|Linux)/.exec(agent ?? '')?.[1];
+  return [name?.replace('Edg', 'Edge').replace('OPR', 'Opera'), system && `on ${system.replace('Mac OS X', 'macOS')}`].filter(Boolean).join(' ') || agent || 'a browser';
+};
+
+function Sessions(): JSX.Element {
+  const { list, problem, reload, setProblem } = useList<SessionRow>('sessions');
+  const end = (id: string | number): void => {
+    send('DELETE', `sessions/${id}`).then(reload, (e) => setProblem(sentence(e)));
+  };
+  const now = store.now();
+  return (
+    <Part title="Where you are signed in" sub="end what you do not know">
+      {problem && <Problem>{problem}</Problem>}
+      <ul class="rows">
+        {list?.map((s) => (
+          <li key={s.id}>
+            <div><b>{browser(s.agent)}</b>{s.current && <span class="chip good">this one</span>}<div class="dim">{[s.address, `signed in ${moment(s.created, now)}`, (s.last_seen ?? s.used) && `seen ${ago(s.last_seen ?? s.used, now)}`].filter(Boolean).join(' · ')}</div></div>
+            {!s.current && <button type="button" onClick={() => end(s.id)}>End</button>}
+          </li>
+        ))}
+      </ul>
+    </Part>
+  );
+}
+
+const LIVES = [['86400', 'a day'], ['2592000', '30 days'], ['31536000', 'a year'], ['', 'for good']] as const;
+
+function Tokens(): JSX.Element {
+  const { list, problem, reload, setProblem } = useList<TokenRow>('tokens');
+  const [name, setName] = useState('');
+  const [life, setLife] = useState('31536000');
+  const [made, setMade] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const now = store.now();
+  const create = async (e: Event): Promise<void> => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      const got = await send<{ token?: string; secret?: string }>('POST', 'tokens', { name, ...(life ? { expires_s: Number(life) } : {}) });
+      setMade(got.token ?? got.secret ?? '');
+      setName('');
+      setProblem('');
+      say('The token was made. It is shown once.');
+      reload();
+    } catch (err) {
+      setProblem(sentence(err));
+    }
+    setBusy(false);
+  };
+  const remove = (id: string | number): void => {
+    send('DELETE', `tokens/${id}`).then(reload, (e) => setProblem(sentence(e)));
+  };
+  return (
+    <Part title="Tokens for programs" sub="sent as “Authorization: Bearer …”; only a hash is kept">
+      {problem && <Problem>{problem}</Problem>}
+      {made && <div class="made" role="status"><p>Copy it now; it is not shown again.</p><code tabIndex={0}>{made}</code> <button type="button" onClick={() => { void navigator.clipboard?.writeText(made); say('Copied.'); }}>Copy</button></div>}
+      <ul class="rows">
+        {list?.map((t) => (
+          <li key={t.id}>
+            <div><b>{t.name}</b><div class="dim">{[t.role, `made ${moment(t.created, now)}`, (t.last_used ?? t.used) ? `used ${ago(t.last_used ?? t.used, now)}` : 'never used', t.expires ? `until ${moment(t.expires, now)}` : 'for good'].filter(Boolean).join(' · ')}</div></div>
+            <button type="button" onClick={() => remove(t.id)} aria-label={`Remove ${t.name}`}>Remove</button>
+          </li>
+        ))}
+        {list?.length === 0 && <li class="empty">No token yet.</li>}
+      </ul>
+      <form class="fields" onSubmit={(e) => void create(e)}>
+        <label>Name<input required maxLength={64} placeholder="prometheus" value={name} onInput={(e) => setName(e.currentTarget.value)} /></label>
+        <label>Valid for<select value={life} onChange={(e) => setLife(e.currentTarget.value)}>{LIVES.map(([s, words]) => <option key={s} value={s}>{words}</option>)}</select></label>
+        <button type="submit" class="main" disabled={isBusy}>{isBusy ? 'Making…' : 'Make a token'}</button>
+      </form>
+    </Part>
+  );
+}
+
+function Password({ name }: { name: string }): JSX.Element {
+  const [old, setOld] = useState('');
+  const [password, setPassword] = useState('');
+  const [again, setAgain] = useState('');
+  const [problem, setProblem] = useState('');
+  const [isDone, setDone] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const change = async (e: Event): Promise<void> => {
+    e.preventDefault();
+    setDone(false);
+    if (password !== again) return setProblem('The two new passwords differ.');
+    setBusy(true);
+    try {
+      await send('PUT', `users/${encodeURIComponent(name)}/password`, old ? { password, old } : { password });
+      setDone(true);
+      setProblem('');
+      setOld('');
+      setPassword('');
+      setAgain('');
+    } catch (err) {
+      setProblem(sentence(err));
+    }
+    setBusy(false);
+  };
+  return (
+    <Part title="Password" sub="for signing in without a link">
+      {problem && <Problem>{problem}</Problem>}
+      {isDone && <p class="good" role="status">The password was changed.</p>}
+      <form class="fields" onSubmit={(e) => void change(e)}>
+        <input class="unseen" name="username" autocomplete="username" value={name} readOnly tabIndex={-1} aria-hidden="true" />
+        <label>Old <small>(if there is one)</small><input type="password" autocomplete="current-password" value={old} onInput={(e) => setOld(e.currentTarget.value)} /></label>
+        <label>New<input type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(e) => setPassword(e.currentTarget.value)} /></label>
+        <label>New, again<input type="password" autocomplete="new-password" required value={again} onInput={(e) => setAgain(e.currentTarget.value)} /></label>
+        <button type="submit" class="main" disabled={isBusy}>{isBusy ? 'Changing…' : 'Change'}</button>
+      </form>
+    </Part>
+  );
+}
+
+export function Account({ session, onSignedOut }: { session: Session; onSignedOut: () => void }): JSX.Element {
+  useTitle('Account');
+  const [problem, setProblem] = useState('');
+  const out = (): void => {
+    send('DELETE', 'session').then(onSignedOut, (e) => setProblem(sentence(e)));
+  };
+  const user = session.user;
+  return (
+    <>
+      <PageHead title={user?.name ?? 'Account'} crumb={[user?.role === 'admin' ? 'administrator: may change limits, groups and users' : 'member: sees everything, changes what is his own', session.version && `gpumgr ${session.version}`].filter(Boolean).join(' · ')}>
+        <button type="button" onClick={out}>Sign out</button>
+      </PageHead>
+      {problem && <Problem>{problem}</Problem>}
+      <div class="grid even">
+        <Sessions />
+        <Tokens />
+        <Password name={user?.name ?? ''} />
+      </div>
+    </>
+  );
+}
