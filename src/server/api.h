@@ -2,9 +2,33 @@
 #pragma once
 
 #include "server/call.h"
+#include "server/routes.h"
 
 /* api_basic.c */
 int api_health(struct call *c, struct error *e);
 int api_ready(struct call *c, struct error *e);
 int api_openapi(struct call *c, struct error *e);
 int api_metrics(struct call *c, struct error *e);
+
+/* api_live.c */
+int api_gpus(struct call *c, struct error *e);
+int api_gpu(struct call *c, struct error *e);
+int api_nodes(struct call *c, struct error *e);
+int api_node(struct call *c, struct error *e);
+
+/* api_events.c */
+int api_events(struct call *c, struct error *e);
+
+/* api_groups.c */
+extern const struct route_field api_group_body[];
+int api_groups(struct call *c, struct error *e);
+int api_group(struct call *c, struct error *e);
+int api_group_put(struct call *c, struct error *e);
+int api_group_drop(struct call *c, struct error *e);
+
+/* api_config.c */
+int api_config(struct call *c, struct error *e);
+
+/* api_guard.c */
+extern const struct route_field api_guard_body[];
+int api_guard(struct call *c, struct error *e);

@@ -1,5 +1,5 @@
 #include "base/json.h"
-#include "model/metrics.h"
+#include "model/host_metrics.h"
 #include "server/api.h"
 #include "server/routes.h"
 #include "server/server.h"
@@ -13,7 +13,9 @@ int api_health(struct call *c, struct error *e) {
 }
 
 int api_ready(struct call *c, struct error *e) {
-    bool is_ready = !c->server->is_stopping;
+    bool is_ready = false;
+    for (size_t i = 0; i < c->server->live.count && !c->server->is_stopping; i++)
+        is_ready |= c->server->live.node[i]->rounds > 0;
     json_open(&c->out, '{');
     json_pair_bool(&c->out, "ready", is_ready);
     json_close(&c->out, '}');
@@ -48,6 +50,7 @@ int api_metrics(struct call *c, struct error *e) {
     json_key(&c->out, "metrics");
     json_open(&c->out, '[');
     for (int i = 0; i < METRIC_COUNT; i++) put_metric(&c->out, &metrics[i], "gpu");
+    for (int i = 0; i < HOST_METRIC_COUNT; i++) put_metric(&c->out, &host_metrics[i], "host");
     json_close(&c->out, ']');
     json_close(&c->out, '}');
     buf_putc(&c->out, '\n');

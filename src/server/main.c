@@ -63,7 +63,9 @@ static int state_make(struct error *e) {
                                .owner = self.privilege.owner,
                                .base_path = self.base_path,
                                .public_url = self.settings.public_url};
-    return auth_new(&setup, &self.auth, e);
+    r = auth_new(&setup, &self.auth, e);
+    if (r >= 0) r = groups_load(&self.groups, self.state, e);
+    return r;
 }
 
 /* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
@@ -72,6 +74,28 @@ static int accounts_start(struct error *e) {
     if (r >= 0) r = state_start(self.state, post, self.loop, e);
     if (r >= 0) r = auth_start(self.auth, post, self.loop, e);
     return r;
+}
+
+/* ---- what nodes say ---- */
+
+static const struct inventory *gpu_of(const struct live_node *n, const struct event *ev) {
+    return ev->device >= 0 && ev->device < n->devices && n->device[ev->device].is_known ? &n->device[ev->device].is
+                                                                                        : NULL;
+}
+
+static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t mark, const struct event *ev,
+                     bool is_new) {
+    if (is_new) streams_event(self.streams, ev, 0, n->name, gpu_of(n, ev));
+}
+
+static void on_round(void *ctx, struct live_node *n) { streams_round(self.streams); }
+
+static int live_make(struct error *e) {
+    char path[300];
+    self.live = (struct live){.marks = &self.marks, .on_event = on_event, .on_round = on_round};
+    self.streams = streams_new(self.loop, &self.live);
+    snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
+    return links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
 }
 
 /* Every connection is a descriptor, and so is every database: as many as we may have. */
@@ -114,6 +138,7 @@ static void on_stop(void *ctx) {
     log_line(LOG_INFO, "stopping", -1, "stopping");
     self.is_stopping = true;
     stopping_ns = clock_boot_ns();
+    links_close(self.links);
     http_drain(self.http);
 }
 
@@ -144,6 +169,7 @@ static int start(char **argv, struct error *e) {
     if (r >= 0) r = state_make(e);
     if (r >= 0) r = listen_all(e);
     if (r >= 0) r = accounts_start(e);
+    if (r >= 0) r = live_make(e);
     if (r < 0) return r;
     loop_signal(self.loop, SIGTERM, on_stop, NULL);
     loop_signal(self.loop, SIGINT, on_stop, NULL);
@@ -173,6 +199,11 @@ static int serve_main(int argc, char **argv) {
         log_line(LOG_INFO, "stopped", -1, "stopped");
     }
     http_server_free(self.http);
+    links_free(self.links);
+    streams_free(self.streams);
+    live_done(&self.live);
+    marks_list_done(&self.marks);
+    groups_done(&self.groups);
     state_close(self.state);
     auth_free(self.auth);
     tls_free(self.tls);

@@ -10,8 +10,12 @@
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "server/auth.h"
+#include "server/groups.h"
+#include "server/link.h"
+#include "server/live.h"
 #include "server/privilege.h"
 #include "server/state.h"
+#include "server/stream.h"
 
 struct server {
     struct settings settings;
@@ -22,6 +26,11 @@ struct server {
     struct privilege privilege;
     struct state *state;
     struct auth *auth;
+    struct groups groups;
+    struct marks_list marks;
+    struct live live;
+    struct links *links;
+    struct streams *streams;
     struct loop *loop;
     struct http_server *http;
     struct tls *tls;

@@ -1,0 +1,50 @@
+/* GPUs and nodes as they are now. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "model/gpu_json.h"
+#include "server/api.h"
+#include "server/live_json.h"
+#include "server/server.h"
+
+static void begin(struct call *c) {
+    json_open(&c->out, '{');
+    gpu_json_number(&c->out, "time", (double)clock_real_ns() / NS_PER_S, 0.001);
+}
+
+static int end(struct call *c) {
+    json_close(&c->out, '}');
+    buf_putc(&c->out, '\n');
+    return 0;
+}
+
+int api_gpus(struct call *c, struct error *e) {
+    begin(c);
+    live_json_gpus(&c->out, &c->server->live, clock_boot_ns());
+    return end(c);
+}
+
+int api_gpu(struct call *c, struct error *e) {
+    struct live_node *n;
+    const struct live_device *d = live_find_gpu(&c->server->live, c->param[0], &n);
+    if (!d) return fail(e, -ENOENT, "no GPU with this UUID is known");
+    live_json_gpu(&c->out, n, d, clock_boot_ns(), true);
+    buf_putc(&c->out, '\n');
+    return 0;
+}
+
+int api_nodes(struct call *c, struct error *e) {
+    begin(c);
+    live_json_nodes(&c->out, &c->server->live, clock_boot_ns());
+    return end(c);
+}
+
+int api_node(struct call *c, struct error *e) {
+    const struct live_node *n = live_find_node(&c->server->live, c->param[0]);
+    if (!n) return fail(e, -ENOENT, "no node of this name is known");
+    live_json_node(&c->out, n, clock_boot_ns());
+    buf_putc(&c->out, '\n');
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* The live stream (text/event-stream): a snapshot at first, then what changed, about once a second, and events as they
+ * come. Each message is encoded once and shared by all readers; one that does not keep up is dropped and comes back. */
+#pragma once
+
+#include "net/http_server.h"
+#include "server/live.h"
+
+struct streams;
+
+struct streams *streams_new(struct loop *l, struct live *live);
+void streams_free(struct streams *s); /* accepts NULL */
+
+/* Takes the request over. -EBUSY: too many. */
+int streams_add(struct streams *s, struct http_request *r, struct error *e) MUST_CHECK;
+
+/* A node's round has ended: a good moment to tell. */
+void streams_round(struct streams *s);
+void streams_event(struct streams *s, const struct event *ev, int64_t id, const char *node,
+                   const struct inventory *gpu);
+unsigned streams_count(const struct streams *s);
