@@ -7,6 +7,9 @@
 #define CLOG_DAYS 5.0
 #define CLOG 1.5
 #define ROOM_C 12.0
+#define MOUNTED 1.7
+#define GREEDY 1.25
+#define WARM_C 50.0 /* below, bad cooling harms nobody */
 
 static double uniform(struct month *m) {
     m->rng ^= m->rng << 13;
@@ -62,6 +65,7 @@ static void card_world(struct month *m, size_t i, double air_c, double all_w) {
     double bad = i == 0 || m->plan.fault == MONTH_ROOM ? broken(m) : 0;
     w->air_c = air_c + c->slot_c + m->plan.recirculation * (all_w - plant_power_w(&c->plant));
     w->cooling = c->cooling;
+    if (m->plan.fault == MONTH_MOUNTED && bad > 0) w->cooling *= MOUNTED;
     if (m->plan.fault == MONTH_CLOG) w->cooling *= 1 + (CLOG - 1) * bad;
     if (m->plan.fault == MONTH_ROOM) w->air_c += ROOM_C * bad;
     if (m->plan.fault == MONTH_FAN_STOP) w->fans_dead = bad > 0 ? ~0u : 0;
@@ -82,6 +86,15 @@ static struct load card_load(struct month *m, struct month_card *c) {
     return l;
 }
 
+static bool is_greedy(const struct month_card *c) { return c->power_w > 0.9 * c->plant.set.limit_w; }
+
+static bool shows(const struct month *m) {
+    const struct month_card *c = &m->card[0];
+    bool is_heat = m->plan.fault == MONTH_CLOG || m->plan.fault == MONTH_FAN_STOP;
+    if (m->plan.fault == MONTH_GREEDY) return is_greedy(c);
+    return !c->job.is_idle && (!is_heat || c->plant.sensor[0] >= WARM_C);
+}
+
 void month_step(struct month *m) {
     m->weather_c += (between(m, -1, 1) * 0.02 - m->weather_c * MONTH_STEP_S / (4 * DAY_S)) * (MONTH_STEP_S / 5);
     m->weather_c = fmin(fmax(m->weather_c, -3), 3);
@@ -97,7 +110,15 @@ void month_step(struct month *m) {
         c->power_w = (c->plant.energy_j - before_j) / MONTH_STEP_S;
     }
     m->at_s += MONTH_STEP_S;
-    if (month_broken_s(m) >= 0 && !m->card[0].job.is_idle) m->shown_s += MONTH_STEP_S;
+    if (month_broken_s(m) >= 0 && shows(m)) m->shown_s += MONTH_STEP_S;
+}
+
+/* What is wrong in the readings alone. */
+static void spoil(const struct month *m, struct month_reading *r) {
+    bool is_busy = !m->card[0].job.is_idle;
+    if (m->plan.fault == MONTH_SLOWED && is_busy && fmod(m->at_s, 60) < 10) r->reasons |= REASON_HW;
+    if (m->plan.fault == MONTH_DEAF) r->enforced_w = 0.9 * r->asked_w;
+    if (m->plan.fault == MONTH_GREEDY && is_greedy(&m->card[0])) r->power_w = GREEDY * r->asked_w;
 }
 
 struct month_reading month_read(const struct month *m, size_t card) {
@@ -106,12 +127,14 @@ struct month_reading month_read(const struct month *m, size_t card) {
     struct month_reading r = {
         .temp_c = p->sensor[0],
         .power_w = c->power_w,
+        .asked_w = p->set.limit_w,
         .enforced_w = p->set.limit_w,
         .reasons = p->reasons | (c->flash ? REASON_HW : 0),
         .has_fan = c->card.fan_count > 0,
     };
     bool is_off = c->job.period_s > 0 && fmod(m->at_s - MONTH_STEP_S, c->job.period_s) >= c->job.period_s / 2;
     if (!c->job.is_idle && !is_off) r.memory = fmin(kinds[c->job.kind].mem_util * c->job.demand, 1);
+    if (card == 0 && broken(m) > 0) spoil(m, &r);
     if (!r.has_fan) return r;
     r.fan = p->fan_pct[0] / 100;
     r.rpm = p->world.fans_dead & 1 ? 0 : r.fan * c->card.fan_max_rpm;

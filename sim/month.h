@@ -19,7 +19,11 @@ enum month_fault {
     MONTH_CLOG,     /* the cooler's resistance grows to half again as much, over five days */
     MONTH_FAN_STOP, /* all fans stand; the driver goes on saying what it asks */
     MONTH_BRAKE,    /* power brake for ten seconds of every minute in which the card is busy */
-    MONTH_ROOM      /* air warmer by twelve degrees within an hour, for all */
+    MONTH_ROOM,     /* air warmer by twelve degrees within an hour, for all */
+    MONTH_MOUNTED,  /* a cooler that sits badly: its resistance is 1.7 times the usual */
+    MONTH_SLOWED,   /* its hardware slows it for ten seconds of every minute in which the card is busy */
+    MONTH_DEAF,     /* another limit than the one asked for is in force */
+    MONTH_GREEDY,   /* draws a quarter more than its limit when work would bring it there */
 };
 
 struct month_plan {
@@ -51,12 +55,12 @@ struct month {
     struct month_plan plan;
     struct month_card card[MONTH_CARDS];
     double at_s, weather_c;
-    double shown_s; /* for how long the first card has worked since what was to break was broken: idle, nothing shows */
+    double shown_s; /* for how long what broke has shown: in work, of bad cooling where the card is warm */
     uint64_t rng;
 };
 
 struct month_reading { /* as the driver would say it */
-    double temp_c, power_w, memory, enforced_w, fan, rpm;
+    double temp_c, power_w, memory, asked_w, enforced_w, fan, rpm;
     uint64_t reasons;
     bool has_fan;
 };

@@ -17,8 +17,13 @@
 #define LEARNT_MINUTES 1440.0 /* before this, a card has no history to speak of, ... */
 #define SURE_MINUTES 4320.0   /* ... and before this, one to be careful with */
 #define TELLING 2.0           /* times the least: a smaller rise cannot show a fault of half again as much */
-#define BLIND_C 5.0           /* more is allowed where nothing tells the room */
-#define UNLIKE 1.4            /* times the slope of the neighbours' median */
+#define BLIND_C 5.0           /* more is allowed where nothing tells the room, or told it long ago */
+#define WEIGHT_MOST 4.0       /* what is far too warm counts for more than what is just so */
+#define RUN_MINUTES 5         /* of one load, before its lowest warmth is a measure */
+#define RUN_C 10.0            /* above that, within one load, ... */
+#define RUN_LEAK_C 0.25       /* ... with so much a minute granted: no room warms like this */
+#define RUN_MEMORY 0.1
+#define UNLIKE 1.4 /* times the slope of the neighbours' median */
 #define UNLIKE_SPREAD 0.12
 #define UNLIKE_MINUTES 4320.0
 #define UNLIKE_PEERS 3
@@ -26,6 +31,7 @@
 #define FAN_ASKED 0.2
 #define WARM_C 50.0 /* below, nobody needs to be told */
 #define DRAW 1.1
+#define DRAW_FULL 0.8
 #define DAY_S 86400.0
 #define ROOM_MEMORY_MINUTES 20000.0
 #define ROOM_STEP_C 3.0
@@ -120,6 +126,14 @@ static enum finding look_at_limit(const struct failing_policy *p, const struct s
     return off > fmax(p->limit_tolerance_w, p->limit_tolerance * asked_w) ? BAD : GOOD;
 }
 
+/* Only a card that is at its limit can tell; a moment above it is nothing, minutes are. */
+static enum finding look_at_draw(const struct sample *s) {
+    if (!has(s, METRIC_POWER) || !has(s, METRIC_POWER_LIMIT_ENFORCED)) return CANNOT_TELL;
+    double enforced_w = s->value[METRIC_POWER_LIMIT_ENFORCED], power_w = s->value[METRIC_POWER];
+    if (enforced_w <= 0 || power_w < DRAW_FULL * enforced_w) return CANNOT_TELL;
+    return power_w > DRAW * enforced_w ? BAD : GOOD;
+}
+
 /* A slowdown may flash when the performance state changes: two readings running count. */
 static void look_at_reasons(struct failing_card *c, const struct sample *s) {
     bool is_brake = says(s, METRIC_REASON_POWER_BRAKE);
@@ -148,7 +162,6 @@ static void minute_take(struct failing_card *c, const struct sample *s, double d
     m->temp_c += s->value[METRIC_TEMP_CORE] * dt;
     if (has(s, memory)) m->memory += s->value[memory] * dt;
     if (has(s, METRIC_FAN_SPEED)) fan_take(m, s->value[METRIC_POWER], s->value[METRIC_FAN_SPEED], dt);
-    if (has(s, METRIC_POWER_LIMIT_ENFORCED)) m->enforced_w = fmax(m->enforced_w, s->value[METRIC_POWER_LIMIT_ENFORCED]);
     double full = has(s, METRIC_POWER_LIMIT_DEFAULT) ? s->value[METRIC_POWER_LIMIT_DEFAULT]
                                                      : fmax((double)c->past.full_w, s->value[METRIC_POWER]);
     c->past.full_w = (float)fmax(full, 1);
@@ -167,6 +180,7 @@ static void second_take(struct failing_card *c, const struct failing_policy *p, 
     const struct sample *s = in->s;
     mark_take(&c->mark[FAILING_FAN], FAILING_FAN, look_at_fan(c, s), dt);
     mark_take(&c->mark[FAILING_LIMIT], FAILING_LIMIT, look_at_limit(p, s, in->asked_w), dt);
+    mark_take(&c->mark[FAILING_DRAW], FAILING_DRAW, look_at_draw(s), dt);
     fan_learn(&c->past, s, dt);
     look_at_reasons(c, s);
     minute_take(c, s, dt);
@@ -240,12 +254,6 @@ static struct view minute_close(struct failing_card *c) {
     return v;
 }
 
-static void draw_check(struct failing_card *c, const struct failing_minute *m) {
-    if (m->seconds < 30 || m->enforced_w <= 0) return;
-    bool is_over = m->power_w / m->seconds > DRAW * m->enforced_w;
-    mark_take(&c->mark[FAILING_DRAW], FAILING_DRAW, is_over ? BAD : GOOD, 60);
-}
-
 static int count_bits(unsigned word) { return __builtin_popcount(word & 0x3ff); }
 
 static enum finding often(unsigned word, double most) {
@@ -279,8 +287,10 @@ static void insert(double *sorted, size_t *n, double value) {
 }
 
 struct others {      /* how much warmer than their histories the others are */
-    double off_c;    /* their median */
+    double off_c;    /* their median; of two the higher, which calls less */
+    double mean_c;   /* and of two their mean, to learn by: the higher would pull every history down, for ever */
     double spread_c; /* between their quarters: neighbours that disagree tell less */
+    double blind;    /* 1: nothing tells the room; its own idle hours tell the less the longer they are ago */
     size_t count;
 };
 
@@ -292,10 +302,18 @@ static struct others others_of(const struct failing *f, size_t n, size_t self) {
         const struct failing_card *c = &f->card[i];
         if (i != self && c->off_age_s < STALE_S && !c->mark[FAILING_COOLING].is_up) insert(sorted, &o.count, c->off_c);
     }
-    if (self < n && o.count < 2 && f->card[self].idle_age_s < IDLE_STALE_S)
-        insert(sorted, &o.count, f->card[self].idle_c);
-    if (o.count == 0) return o;
-    o.off_c = sorted[self < n ? o.count / 2 : (o.count - 1) / 2]; /* of two: whichever calls less */
+    if (self < n && o.count < 2 && f->card[self].idle_age_s < IDLE_STALE_S) {
+        double age = f->card[self].idle_age_s / IDLE_STALE_S, idle_c = f->card[self].idle_c;
+        o.blind = o.count ? 0 : age;
+        insert(sorted, &o.count, idle_c < 0 ? idle_c * (1 - age) : idle_c); /* a cool night says little of the noon */
+    }
+    if (o.count == 0) {
+        o.blind = 1;
+        return o;
+    }
+    size_t low = (o.count - 1) / 2, high = o.count / 2;
+    o.off_c = sorted[self < n ? high : low]; /* of two: whichever calls less */
+    o.mean_c = (sorted[low] + sorted[high]) / 2;
     o.spread_c = sorted[(o.count - 1) - (o.count - 1) / 4] - sorted[(o.count - 1) / 4];
     return o;
 }
@@ -312,27 +330,54 @@ static void off_take(struct failing_card *c, const struct view *v) {
     c->idle_age_s = 0;
 }
 
+/* How much warmer than expected is still nothing, the more the less is known: of this load, of the card, of the room. */
+static double allowed_c(const struct failing_policy *p, const struct view *v, const struct others *others) {
+    double allowed = fmax(p->least_c, p->factor * v->guess.rise_c);
+    if (!is_known(&v->guess) || v->is_rough) allowed *= 2;
+    if (v->guess.total < SURE_MINUTES) allowed *= 1.5;
+    if (others->count == 0 || v->is_rough) allowed += BLIND_C * others->blind;
+    return allowed + others->spread_c / 2;
+}
+
+static double risen_c(double *low_c, double warm_c, bool is_early) {
+    *low_c = is_early ? warm_c : fmin(*low_c + RUN_LEAK_C, warm_c);
+    return warm_c - *low_c;
+}
+
+/* Within one load, how much warmer a card is than it was, without the neighbours being so: tells a fan that stops before
+ * there is any history. */
+static double run_take(struct failing_run *r, const struct view *v, double shared_c) {
+    double band = STEADY * v->load.power + STEADY_FULL;
+    bool is_same = r->minutes > 0 && v->minutes == 1 && fabs(v->load.power - r->load.power) <= band &&
+                   fabs(v->load.memory - r->load.memory) <= RUN_MEMORY;
+    if (!is_same) *r = (struct failing_run){.load = v->load};
+    bool is_early = ++r->minutes <= RUN_MINUTES; /* it is still warming */
+    double in_all = risen_c(&r->low_c, v->warm_c, is_early),
+           of_its_own = risen_c(&r->low_own_c, v->warm_c - shared_c, is_early);
+    return fmin(in_all, of_its_own);
+}
+
 static void cooling_check(struct failing *f, const struct failing_policy *p, size_t n, size_t i, const struct view *v) {
     struct failing_card *c = &f->card[i];
     if (!v->is_any) return;
     struct others others = others_of(f, n, i);
-    double excess = v->warm_c - v->guess.warm_c - others.off_c;
-    double allowed = fmax(p->least_c, p->factor * v->guess.rise_c);
-    if (!is_known(&v->guess) || v->is_rough) allowed *= 2;
-    if (v->guess.total < SURE_MINUTES) allowed *= 1.5;
-    allowed += others.count == 0 ? BLIND_C : others.spread_c / 2;
+    double excess = v->warm_c - v->guess.warm_c - others.off_c, allowed = allowed_c(p, v, &others);
+    double risen = run_take(&c->run, v, others.count >= 2 ? others.off_c : 0);
+    double much = fmax(excess / allowed, risen / RUN_C);
 
-    bool has_past = v->guess.total >= LEARNT_MINUTES;
+    bool has_past = v->guess.total >= LEARNT_MINUTES, has_risen = risen > RUN_C;
     enum finding what = CANNOT_TELL;
-    if (has_past && v->is_warm && excess > allowed) what = BAD;
-    if (has_past && excess < allowed * 0.6 && v->guess.rise_c >= TELLING * p->least_c) what = GOOD;
-    mark_take(&c->mark[FAILING_COOLING], FAILING_COOLING, what, v->minutes * 60 * (excess > 2 * allowed ? 3 : 1));
+    if (v->is_warm && ((has_past && excess > allowed) || has_risen)) what = BAD;
+    if (has_past && !has_risen && excess < allowed * 0.6 && v->guess.rise_c >= TELLING * p->least_c) what = GOOD;
+    double seconds = v->minutes * 60 * (what == BAD ? fmin(much * much, WEIGHT_MOST) : 1);
+    if (what == BAD) seconds = fmin(seconds, failing_rows[FAILING_COOLING].raise_s / 2); /* never one look alone */
+    mark_take(&c->mark[FAILING_COOLING], FAILING_COOLING, what, seconds);
     if (has_past) {
         c->excess_c = excess;
         c->expected_c = v->guess.rise_c;
     }
-    bool is_suspect = has_past && (excess > allowed * 0.6 || c->mark[FAILING_COOLING].is_up);
-    if (!is_suspect && !v->is_rough) warmth_learn(&c->past.warmth, v->load, v->warm_c - others.off_c, v->minutes);
+    bool is_suspect = has_risen || (has_past && (excess > allowed * 0.6 || c->mark[FAILING_COOLING].is_up));
+    if (!is_suspect && !v->is_rough) warmth_learn(&c->past.warmth, v->load, v->warm_c - others.mean_c, v->minutes);
 }
 
 /* A card that was bad from its first day has a history that says so: only others of its kind tell. */
@@ -382,7 +427,6 @@ static void minute_end(struct failing *f, const struct failing_policy *p, const 
     struct view views[GPU_MAX];
     for (size_t i = 0; i < n; i++) {
         struct failing_card *c = &f->card[i];
-        draw_check(c, &c->now);
         reasons_check(c, p);
         overuse_check(c, p);
         views[i] = minute_close(c);

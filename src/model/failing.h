@@ -74,15 +74,22 @@ struct failing_history {
 };
 
 struct failing_minute {
-    double seconds, power_w, temp_c, memory, fan, enforced_w;
+    double seconds, power_w, temp_c, memory, fan;
     double low_w, high_w, fan_low, fan_high; /* of its readings, where there is a fan */
     bool has_fan;
+};
+
+struct failing_run { /* steady minutes of one load */
+    struct warmth_load load;
+    double low_c, low_own_c; /* the least warm of them, and the same beyond what the neighbours share */
+    unsigned minutes;
 };
 
 struct failing_card {
     struct failing_history past;
     struct failing_mark mark[FAILING_KINDS];
     struct failing_minute now, block;
+    struct failing_run run;
     double before_w[2]; /* mean power of the last two minutes; negative: none */
     unsigned block_minutes;
     uint16_t slow, brake;        /* a bit for each of the last minutes */

@@ -1,102 +1,59 @@
 /* Weeks of simulated machines, healthy ones and ones in which a part fails: what is found, how soon, and what is said of
  * cards that are well. `script/bench failing` does the same over many card-months. */
 #include <math.h>
-#include <string.h>
 
 #include "base/auto.h"
-#include "model/failing.h"
-#include "sim/month.h"
+#include "bench/failing_life.h"
 #include "tests/test.h"
 
-#define NS 1e9
 #define DAY_S 86400.0
 
-struct outcome {
-    double found_s[FAILING_KINDS]; /* seconds of work after it was broken; NaN: never */
-    int wrong;                     /* said of what is well */
-    int raised[FAILING_KINDS], cleared[FAILING_KINDS];
-};
-
-static void sample_fill(struct sample *s, const struct month_reading *r) {
-    memset(s, 0, sizeof *s);
-    sample_put(s, METRIC_TEMP_CORE, r->temp_c);
-    sample_put(s, METRIC_POWER, r->power_w);
-    sample_put(s, METRIC_UTIL_MEMORY, r->memory);
-    sample_put(s, METRIC_POWER_LIMIT_ENFORCED, r->enforced_w);
-    sample_put(s, METRIC_POWER_LIMIT_DEFAULT, r->enforced_w);
-    sample_put(s, METRIC_REASON_HW_SLOWDOWN, r->reasons & REASON_HW ? 1 : 0);
-    sample_put(s, METRIC_REASON_HW_THERMAL, r->reasons & REASON_HW_THERMAL ? 1 : 0);
-    sample_put(s, METRIC_REASON_POWER_BRAKE, r->reasons & REASON_BRAKE ? 1 : 0);
-    if (!r->has_fan) return;
-    sample_put(s, METRIC_FAN_SPEED, r->fan);
-    sample_put(s, METRIC_FAN_RPM, r->rpm);
-}
-
-static void edges(struct outcome *o, const struct month *m, uint32_t before, uint32_t after, bool is_its_own) {
-    bool is_broken = m->plan.fault != MONTH_HEALTHY && m->at_s >= m->plan.fault_day * DAY_S;
-    for (int k = 0; k < FAILING_KINDS; k++) {
-        bool is_raised = (after & ~before) >> k & 1, is_cleared = (before & ~after) >> k & 1;
-        o->raised[k] += is_raised;
-        o->cleared[k] += is_cleared;
-        if (!is_raised) continue;
-        if (!is_broken || !is_its_own)
-            o->wrong++;
-        else if (isnan(o->found_s[k]))
-            o->found_s[k] = m->shown_s;
-    }
-}
-
-static void live(const struct month_plan *plan, double days, struct outcome *o) {
-    static struct month m;
-    static struct failing f;
-    static struct sample samples[MONTH_CARDS];
-    struct failing_input in[MONTH_CARDS];
-    uint32_t before[MONTH_CARDS] = {0}, before_room = 0;
-    *o = (struct outcome){0};
-    for (int k = 0; k < FAILING_KINDS; k++) o->found_s[k] = NAN;
-    memset(&f, 0, sizeof f);
-    for (month_init(&m, plan); m.at_s < days * DAY_S;) {
-        month_step(&m);
-        for (size_t i = 0; i < plan->cards; i++) {
-            struct month_reading r = month_read(&m, i);
-            sample_fill(&samples[i], &r);
-            in[i] = (struct failing_input){.s = &samples[i], .asked_w = r.enforced_w, .hot_c = 84};
-        }
-        failing_step(&f, &failing_defaults, in, plan->cards, (int64_t)((m.at_s + 1) * NS));
-        for (size_t i = 0; i < plan->cards; i++) {
-            edges(o, &m, before[i], f.card[i].up, i == 0 && plan->fault != MONTH_ROOM);
-            before[i] = f.card[i].up;
-        }
-        edges(o, &m, before_room, f.room_up, plan->fault == MONTH_ROOM);
-        before_room = f.room_up;
-    }
+static int said_wrongly(const struct life *l) {
+    int n = 0;
+    for (int k = 0; k < FAILING_KINDS; k++) n += l->wrong[k];
+    return n;
 }
 
 static void weeks(void **state) {
     static const struct {
         const char *name;
-        struct month_plan plan;
-        double days;
-        enum failing_kind want; /* FAILING_KINDS: nothing */
+        struct life_plan plan; /* expect FAILING_KINDS: nothing */
         double within_s;
     } rows[] = {
-        {"healthy, no fans",   {"h200", 4, 0.6, 3, 0.002, MONTH_HEALTHY, 0, 11},     14, FAILING_KINDS,   0    },
-        {"healthy, fans",      {"rtx4090", 2, 0.4, 3, 0.004, MONTH_HEALTHY, 0, 12},  10, FAILING_KINDS,   0    },
-        {"clogged cooler",     {"h200", 4, 0.6, 3, 0.002, MONTH_CLOG, 6, 13},        13, FAILING_COOLING, DAY_S},
-        {"stopped fan",        {"rtx4090", 2, 0.9, 3, 0.004, MONTH_FAN_STOP, 1, 14}, 2,  FAILING_FAN,     3600 },
-        {"power brake",        {"h200", 2, 0.9, 3, 0.002, MONTH_BRAKE, 1, 15},       2,  FAILING_BRAKE,   3600 },
-        {"the room is warmer", {"h200", 4, 0.6, 3, 0.002, MONTH_ROOM, 6, 16},        8,  FAILING_ROOM,    DAY_S},
+        {"healthy, no fans",     {{"h200", 4, 0.6, 3, 0.002, MONTH_HEALTHY, 0, 11}, 14, true, 84, FAILING_KINDS},    0    },
+        {"healthy, fans",        {{"rtx4090", 2, 0.4, 3, 0.004, MONTH_HEALTHY, 0, 12}, 10, true, 84, FAILING_KINDS}, 0    },
+        {"healthy, alone",       {{"rtx4090", 1, 0.3, 3, 0, MONTH_HEALTHY, 0, 34}, 14, true, 84, FAILING_KINDS},     0    },
+        {"healthy, a pair",      {{"rtx4090", 2, 0.4, 3, 0.004, MONTH_HEALTHY, 0, 16}, 14, true, 84, FAILING_KINDS}, 0    },
+        {"clogged cooler",       {{"h200", 4, 0.6, 3, 0.002, MONTH_CLOG, 6, 13}, 13, true, 84, FAILING_COOLING},     DAY_S},
+        {"clogged, alone",       {{"rtx4090", 1, 0.4, 3, 0, MONTH_CLOG, 8, 42}, 15, true, 84, FAILING_COOLING},      DAY_S},
+        {"cooler sits badly",
+         {{"h200", 4, 0.6, 3, 0.002, MONTH_MOUNTED, 0, 21}, 10, true, 84, FAILING_UNLIKE},
+         7 * DAY_S                                                                                                        },
+        {"stopped fan",          {{"rtx4090", 2, 0.9, 3, 0.004, MONTH_FAN_STOP, 1, 14}, 2, true, 84, FAILING_FAN},   3600 },
+        {"the same, no rpm",     {{"rtx4090", 1, 0.9, 3, 0, MONTH_FAN_STOP, 7, 44}, 8, false, 84, FAILING_COOLING},  3600 },
+        {"hardware slowdown",    {{"h200", 2, 0.9, 3, 0.002, MONTH_SLOWED, 1, 17}, 2, true, 84, FAILING_SLOWDOWN},   3600 },
+        {"power brake",          {{"h200", 2, 0.9, 3, 0.002, MONTH_BRAKE, 1, 15}, 2, true, 84, FAILING_BRAKE},       3600 },
+        {"a limit is not taken", {{"h200", 2, 0.6, 3, 0.002, MONTH_DEAF, 1, 18}, 2, true, 84, FAILING_LIMIT},        60   },
+        {"draws too much",       {{"h200", 2, 0.9, 3, 0.002, MONTH_GREEDY, 1, 19}, 3, true, 84, FAILING_DRAW},       1800 },
+        {"hours above target",
+         {{"h200", 2, 0.6, 3, 0.002, MONTH_HEALTHY, 0, 20}, 8, true, 50, FAILING_OVERUSE},
+         17 * 3600                                                                                                        },
+        {"the room is warmer",   {{"h200", 4, 0.6, 3, 0.002, MONTH_ROOM, 6, 16}, 8, true, 84, FAILING_ROOM},         DAY_S},
     };
+    uint32_t seen = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct outcome o;
-        live(&rows[i].plan, rows[i].days, &o);
-        if (o.wrong) fail_msg("%s: %d false alarms", rows[i].name, o.wrong);
-        if (rows[i].want == FAILING_KINDS) continue;
-        if (!(o.found_s[rows[i].want] <= rows[i].within_s))
-            fail_msg("%s: found after %g minutes of work", rows[i].name, o.found_s[rows[i].want] / 60);
-        if (rows[i].want == FAILING_COOLING && (o.raised[FAILING_COOLING] != 1 || o.cleared[FAILING_COOLING] != 0))
-            fail_msg("%s: raised %d times", rows[i].name, o.raised[FAILING_COOLING]);
+        enum failing_kind want = rows[i].plan.expect;
+        struct life l;
+        life_live(&rows[i].plan, &l);
+        if (said_wrongly(&l)) fail_msg("%s: %d false alarms, day %g", rows[i].name, said_wrongly(&l), l.wrong_day);
+        if (want == FAILING_KINDS) continue;
+        seen |= (uint32_t)BIT(want);
+        if (!(l.found_s[want] <= rows[i].within_s))
+            fail_msg("%s: found after %g minutes", rows[i].name, l.found_s[want] / 60);
+        if (want == FAILING_COOLING && (l.raised[want] != 1 || l.cleared[want] != 0))
+            fail_msg("%s: raised %d times", rows[i].name, l.raised[want]);
     }
+    assert_int_equal(seen, BIT(FAILING_KINDS) - 1); /* no kind is left untried */
 }
 
 int main(void) {
