@@ -10,13 +10,14 @@
 #include "client/table.h"
 #include "client/text.h"
 #include "client/users.h"
+#include "model/guard_words.h"
 
 #define RED "\033[31m"
 #define YELLOW "\033[33m"
 #define GREEN "\033[32m"
 #define DIM "\033[2m"
 
-enum { RECENT_S = 24 * 3600, EVENTS_SHOWN = 5, BAR_WIDTH = 8 };
+enum { RECENT_S = 24 * 3600, EVENTS_SHOWN = 5, BAR_WIDTH = 8, WIDE = 110 };
 
 static const double gib = 1024.0 * 1024 * 1024;
 
@@ -88,7 +89,7 @@ static void cell_util(const struct seen *s, struct table_cell *c) {
 static void cell_bar(const struct seen *s, struct table_cell *c) {
     double used, all;
     if (!get(s, METRIC_MEMORY_USED, &used) || !get(s, METRIC_MEMORY_TOTAL, &all) || all <= 0) return;
-    int full = (int)(used / all * BAR_WIDTH + 0.5), width = s->look->screen.width >= 110 ? BAR_WIDTH * 2 : BAR_WIDTH;
+    int full = (int)(used / all * BAR_WIDTH + 0.5), width = s->look->screen.width >= WIDE ? BAR_WIDTH * 2 : BAR_WIDTH;
     if (width != BAR_WIDTH) full = (int)(used / all * width + 0.5);
     size_t n = 0;
     for (int i = 0; i < width; i++) {
@@ -124,7 +125,22 @@ static void cell_memory_temp(const struct seen *s, struct table_cell *c) {
         snprintf(c->text, sizeof c->text, "%.0f%s", temp, s->look->screen.has_utf8 ? "°C" : "C");
 }
 
-/* Why a card is slower than it could be; the gravest first, and an idle card is not slow. */
+/* The guard, a hand or the budget holds it below its baseline; with room for it, to what. */
+static bool put_held(const struct seen *s, struct table_cell *c) {
+    static const char *const words[] = {
+        [RING_HELD_BY_GUARD] = "guard", [RING_HELD_BY_HAND] = "by hand", [RING_HELD_BY_BUDGET] = "budget"};
+    const struct ring_guard *g = &s->d->guard;
+    if (!s->d->has_guard || g->mode != RING_GUARD_ACTS || !guard_is_low(g) || !isfinite(g->limit)) return false;
+    put(c, words[g->held_by]);
+    size_t n = strlen(c->text);
+    if (s->look->screen.width >= WIDE)
+        snprintf(c->text + n, sizeof c->text - n, " %.0f/%.0f%s", g->limit, g->baseline, guard_unit(g));
+    c->colour = YELLOW;
+    return true;
+}
+
+/* Why a card is slower than it could be; the gravest first, and an idle card is not slow. What the guard holds is slowed
+ * by its limit, which the card would call "power". */
 static void cell_slow(const struct seen *s, struct table_cell *c) {
     static const struct {
         int metric;
@@ -139,8 +155,10 @@ static void cell_slow(const struct seen *s, struct table_cell *c) {
         {METRIC_REASON_APP_CLOCKS,  "clocks",  NULL  },
         {METRIC_REASON_DISPLAY,     "display", NULL  },
     };
+    const size_t grave = 3; /* of them */
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
         double on;
+        if (i == grave && put_held(s, c)) return;
         if (!get(s, reasons[i].metric, &on) || on == 0) continue;
         put(c, reasons[i].word);
         c->colour = reasons[i].colour;

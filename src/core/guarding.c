@@ -16,6 +16,7 @@
 #define DRIFT_LOOK_NS (900 * NS_PER_MS)
 #define ASSERT_SAY_NS (30 * NS_PER_S) /* someone who sets a limit again and again is told of so often */
 #define DRIFT_SHARE 0.004             /* of the range: less is rounding */
+#define SHOWN_NS (1500 * NS_PER_MS)   /* so long a reading is shown that did not come this time */
 #define COOL_C 30.0
 #define HOT_BAND_C 3.0
 #define STILL_NEEDED_C 4.0 /* a throttle found at start is kept if the card is that near its target */
@@ -356,22 +357,23 @@ static void decide(struct guarding *g, const struct sample *s, int64_t now_ns) {
     double want = a.limit, hand = g->manual[MANUAL_LIMIT].value, cap = g->cap;
     const char *why = guard_reason_words(a.reason);
     g->reason = a.reason;
-    g->held_by = HELD_BY_GUARD;
+    g->held_by = RING_HELD_BY_GUARD;
     if (hand < want) {
         want = hand;
         why = "set by hand";
-        g->held_by = HELD_BY_HAND;
+        g->held_by = RING_HELD_BY_HAND;
     }
     g->wish = want;
     if (cap < want) {
         want = cap;
         why = "the power budget of the machine";
-        g->held_by = HELD_BY_BUDGET;
+        g->held_by = RING_HELD_BY_BUDGET;
     }
     double fit = gpu_lever_fit(&g->lever, want);
     if (fit == g->limit) return;
     if (g->set_failures && now_ns - g->failed_ns < RETRY_NS) return;
-    if (fit > g->limit && g->held_by == HELD_BY_GUARD && a.verb == GUARD_HOLD) why = "nothing holds it lower any more";
+    if (fit > g->limit && g->held_by == RING_HELD_BY_GUARD && a.verb == GUARD_HOLD)
+        why = "nothing holds it lower any more";
     limit_put(g, fit, fit < g->limit ? "guard_lowered" : "guard_raised", EVENT_INFO, why);
 }
 
@@ -402,6 +404,7 @@ static void publish_ring(struct guarding *g, const struct sample *s) {
                            .mode = g->mode,
                            .lever = g->lever.kind,
                            .reason = g->reason,
+                           .held_by = g->held_by,
                            .floor = g->lever.floor,
                            .baseline = g->baseline,
                            .limit = g->limit,
@@ -416,7 +419,11 @@ static void publish_ring(struct guarding *g, const struct sample *s) {
     }
     for (int k = 0; k < GUARD_SENSORS; k++) {
         r.target[k] = g->policy.uses[k] ? g->policy.target[k] : NAN;
-        r.reading[k] = sample_has(s, metric[k]) ? s->value[metric[k]] : NAN;
+        if (sample_has(s, metric[k])) {
+            g->read[k] = s->value[metric[k]];
+            g->read_ns[k] = s->boot_ns;
+        }
+        r.reading[k] = g->read_ns[k] && s->boot_ns - g->read_ns[k] < SHOWN_NS ? g->read[k] : NAN;
     }
     snprintf(r.why, sizeof r.why, "%.60s%s", g->why, g->limit < g->baseline ? held[g->held_by] : "");
     if (strlen(g->why) > 60) snprintf(r.why, sizeof r.why, "%s", g->why);

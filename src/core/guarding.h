@@ -46,8 +46,10 @@ struct guarding {
     int clear_stale; /* enum guard_stale */
     double baseline; /* the way back */
     double limit;    /* what we last set, or found; in observe mode: would have set */
-    double found;    /* what is asked of the card, as last read; NaN: cannot be read */
-    enum { HELD_BY_GUARD, HELD_BY_HAND, HELD_BY_BUDGET } held_by;
+    double read[GUARD_SENSORS]; /* the last readings, for people: the margin is not read in every round */
+    int64_t read_ns[GUARD_SENSORS];
+    double found; /* what is asked of the card, as last read; NaN: cannot be read */
+    enum ring_guard_hold held_by;
     enum guard_reason reason;
     int64_t begun_ns, set_ns, failed_ns, since_real_ns, last_ns, drift_ns, asserted_ns;
     unsigned asserted;         /* times since it was last said */

@@ -37,8 +37,8 @@ const char *guard_short_reason(const struct ring_guard *g) {
                                         [GUARD_LOW_MARGIN] = "margin low",
                                         [GUARD_BLIND] = "blind",
                                         [GUARD_COOLED] = "cooled"};
-    bool is_by_heat = g->reason >= GUARD_HOT_CORE && g->reason <= GUARD_BLIND;
-    if (guard_is_low(g) && !is_by_heat && g->manual_until_ns) return "by hand";
+    if (guard_is_low(g) && g->held_by == RING_HELD_BY_HAND) return "by hand";
+    if (guard_is_low(g) && g->held_by == RING_HELD_BY_BUDGET) return "budget";
     return g->reason < ARRAY_LEN(words) ? words[g->reason] : "?";
 }
 
@@ -47,8 +47,25 @@ double guard_room_c(const struct ring_guard *g, enum guard_sensor s) {
     return s == GUARD_MARGIN ? -room : room;
 }
 
+/* The input that the guard itself names: only it knows which one it went by. */
+static bool is_named(const struct ring_guard *g, enum guard_sensor *ret) {
+    switch (g->reason) {
+    case GUARD_HOT_CORE: *ret = GUARD_CORE; return true;
+    case GUARD_HOT_MEMORY: *ret = GUARD_MEMORY; return true;
+    case GUARD_LOW_MARGIN: *ret = GUARD_MARGIN; return true;
+    case GUARD_BLIND:
+        for (int s = 0; s < GUARD_SENSORS; s++) {
+            *ret = (enum guard_sensor)s;
+            if (!isnan(g->target[s]) && isnan(g->reading[s])) return true;
+        }
+        return false;
+    default: return false;
+    }
+}
+
 bool guard_worst(const struct ring_guard *g, enum guard_sensor *ret) {
     double least = INFINITY;
+    if (is_named(g, ret) && !isnan(g->target[*ret])) return true;
     for (int s = 0; s < GUARD_SENSORS; s++) {
         double room = guard_room_c(g, (enum guard_sensor)s);
         if (isnan(room) || room >= least) continue;

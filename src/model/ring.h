@@ -24,7 +24,7 @@
 #include "model/ring_guard.h"
 #include "model/sample.h"
 
-#define RING_VERSION 1
+#define RING_VERSION 2
 #define RING_PROCESSES_MAX 128
 #define RING_XIDS_MAX 16
 #define RING_EVENTS 128

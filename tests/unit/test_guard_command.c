@@ -245,6 +245,8 @@ static void fill(struct view *v) {
     memset(v->of[5].inventory.name, 'n', 60);
     v->of[1].guard.target[GUARD_MEMORY] = 92;
     v->of[1].guard.reading[GUARD_MEMORY] = 95;
+    v->of[1].guard.reason = GUARD_HOT_MEMORY;
+    v->of[2].guard.reason = GUARD_LOW_MARGIN;
     v->of[2].guard.target[GUARD_MARGIN] = 3;
     v->of[2].guard.reading[GUARD_MARGIN] = 4;
     v->of[3].guard.mode = RING_GUARD_OBSERVES;
@@ -279,6 +281,62 @@ static void a_table_that_fits(void **state) {
         char *rest = b.s;
         for (char *line; (line = strsep(&rest, "\n"));)
             if (text_width(line) > width) COMPLAIN("%d columns: %s", width, line);
+    }
+}
+
+/* What the guard went by is shown, though another sensor may be nearer to its target by now. */
+static void the_input_that_decides(void **state) {
+    static const struct {
+        const char *name;
+        enum guard_reason reason;
+        double core, memory, margin; /* readings; NaN: silent */
+        enum guard_sensor want;
+    } rows[] = {
+        {"the least room",                   GUARD_CALM,       81,  80,  20,  GUARD_CORE  },
+        {"the least room, memory",           GUARD_CALM,       60,  90,  20,  GUARD_MEMORY},
+        {"the core decides",                 GUARD_HOT_CORE,   80,  90,  20,  GUARD_CORE  },
+        {"the memory decides",               GUARD_HOT_MEMORY, 83,  88,  20,  GUARD_MEMORY},
+        {"the margin decides",               GUARD_LOW_MARGIN, 83,  91,  7,   GUARD_MARGIN},
+        {"the margin decides, not read now", GUARD_LOW_MARGIN, 83,  91,  NAN, GUARD_MARGIN},
+        {"blind: the silent one",            GUARD_BLIND,      60,  NAN, 20,  GUARD_MEMORY},
+        {"blind in the core",                GUARD_BLIND,      NAN, 90,  20,  GUARD_CORE  },
+        {"cooled: the least room",           GUARD_COOLED,     60,  80,  4,   GUARD_MARGIN},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct ring_guard g = {
+            .reason = rows[i].reason, .target = {84,           92,             3             },
+                 .reading = {rows[i].core, rows[i].memory, rows[i].margin}
+        };
+        enum guard_sensor got = GUARD_SENSORS;
+        if (!guard_worst(&g, &got) || got != rows[i].want) COMPLAIN("%s: %d", rows[i].name, (int)got);
+    }
+    struct ring_guard none = {
+        .reason = GUARD_LOW_MARGIN, .target = {NAN, NAN, NAN},
+             .reading = {80,  80,  80 }
+    };
+    enum guard_sensor unused;
+    assert_false(guard_worst(&none, &unused));
+}
+
+static void who_holds_it_lower(void **state) {
+    static const struct {
+        enum guard_reason reason;
+        enum ring_guard_hold held_by;
+        double limit;
+        const char *want;
+    } rows[] = {
+        {GUARD_HOT_CORE, RING_HELD_BY_GUARD,  500, "core hot"},
+        {GUARD_CALM,     RING_HELD_BY_HAND,   500, "by hand" },
+        {GUARD_COOLED,   RING_HELD_BY_BUDGET, 500, "budget"  },
+        {GUARD_CALM,     RING_HELD_BY_BUDGET, 700, "calm"    },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct ring_guard g = {.lever = GUARD_BY_POWER,
+                               .reason = rows[i].reason,
+                               .held_by = rows[i].held_by,
+                               .limit = rows[i].limit,
+                               .baseline = 700};
+        assert_string_equal(guard_short_reason(&g), rows[i].want);
     }
 }
 
@@ -352,6 +410,8 @@ int main(void) {
         cmocka_unit_test(what_a_card_can_have),
         cmocka_unit_test(words_for_gpus),
         cmocka_unit_test(a_table_that_fits),
+        cmocka_unit_test(the_input_that_decides),
+        cmocka_unit_test(who_holds_it_lower),
         cmocka_unit_test(json_leaves_out_what_is_not_known),
         cmocka_unit_test(settings_that_the_cards_do_not_allow),
     };

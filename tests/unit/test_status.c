@@ -74,6 +74,49 @@ static void no_line_is_wider_than_the_screen(void **state) {
     }
 }
 
+/* A card that is held below its baseline says so in a word, with the limit where there is room for it. */
+static void a_held_card_says_so(void **state) {
+    static const struct {
+        const char *name;
+        enum ring_guard_mode mode;
+        enum ring_guard_hold held_by;
+        double limit;
+        int brake;
+        const char *narrow, *wide;
+    } rows[] = {
+        {"by its guard",        RING_GUARD_ACTS,     RING_HELD_BY_GUARD,  640, 0, "guard",   "guard 640/700W"  },
+        {"by hand",             RING_GUARD_ACTS,     RING_HELD_BY_HAND,   500, 0, "by hand", "by hand 500/700W"},
+        {"by the budget",       RING_GUARD_ACTS,     RING_HELD_BY_BUDGET, 500, 0, "budget",  "budget 500/700W" },
+        {"not held",            RING_GUARD_ACTS,     RING_HELD_BY_GUARD,  700, 0, "power",   "power"           },
+        {"would hold",          RING_GUARD_OBSERVES, RING_HELD_BY_GUARD,  640, 0, "power",   "power"           },
+        {"something is graver", RING_GUARD_ACTS,     RING_HELD_BY_GUARD,  640, 1, "brake!",  "brake!"          },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(view_done) struct view v = {0};
+        fill(&v);
+        for (size_t k = 0; k < v.count; k++) {
+            struct view_device *d = &v.of[k];
+            d->has_guard = true;
+            d->guard = (struct ring_guard){.mode = rows[i].mode,
+                                           .lever = 1, /* the power limit */
+                                           .held_by = rows[i].held_by,
+                                           .limit = rows[i].limit,
+                                           .baseline = 700};
+            put(&v, d, METRIC_REASON_POWER_BRAKE, rows[i].brake);
+        }
+        for (int width = 80; width <= 160; width++) {
+            AUTO(buf_done) struct buf b = {0};
+            struct status_look look = {.screen = {.width = width}, .hot_c = NAN};
+            status_table(&v, &look, &b);
+            if (!strstr(b.s, width < 110 ? rows[i].narrow : rows[i].wide)) COMPLAIN("%s: %s", rows[i].name, b.s);
+            if (width < 110 && strstr(b.s, "/700W")) COMPLAIN("%s: %s", rows[i].name, b.s);
+            char *rest = b.s;
+            for (char *line; (line = strsep(&rest, "\n"));)
+                if (text_width(line) > width) COMPLAIN("%d columns: %s", width, line);
+        }
+    }
+}
+
 static void absent_is_left_out(void **state) {
     AUTO(view_done) struct view v = {0};
     AUTO(buf_done) struct buf b = {0};
@@ -167,9 +210,13 @@ static void slips_are_understood(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_line_is_wider_than_the_screen),     cmocka_unit_test(absent_is_left_out),
-        cmocka_unit_test(other_peoples_memory_is_not_believed), cmocka_unit_test(gpus_come_in_order_and_once),
-        cmocka_unit_test(events_stay_in_order_of_time),         cmocka_unit_test(slips_are_understood),
+        cmocka_unit_test(no_line_is_wider_than_the_screen),
+        cmocka_unit_test(absent_is_left_out),
+        cmocka_unit_test(other_peoples_memory_is_not_believed),
+        cmocka_unit_test(gpus_come_in_order_and_once),
+        cmocka_unit_test(a_held_card_says_so),
+        cmocka_unit_test(events_stay_in_order_of_time),
+        cmocka_unit_test(slips_are_understood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
