@@ -26,18 +26,28 @@ static int open_own(const char *path) {
     return -EACCES;
 }
 
-/* Whether it is ours now; the descriptor tells nothing of that. */
-static int take(int fd, const char *owner, char *who, size_t room) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        if (ftruncate(fd, 0) == 0) dprintf(fd, "pid %d, %s\n", (int)getpid(), owner);
-        return 0;
-    }
-    if (errno != EWOULDBLOCK) return -errno;
+const char *lock_owner(const char *holder) {
+    const char *at = strstr(holder, ", ");
+    return at ? at + 2 : NULL;
+}
+
+static bool is_owned_by(int fd, const char *owner, char *who, size_t room) {
     ssize_t n = pread(fd, who, room - 1, 0);
     who[n > 0 ? n : 0] = 0;
     who[strcspn(who, "\n")] = 0;
-    const char *theirs = strstr(who, ", ");
-    return theirs && strcmp(theirs + 2, owner) == 0 ? 0 : -EBUSY;
+    const char *theirs = lock_owner(who);
+    return theirs && strcmp(theirs, owner) == 0;
+}
+
+/* Whether it is ours now; the descriptor tells nothing of that. who: another owner, of now or of before. */
+static int take(int fd, const char *owner, char *who, size_t room) {
+    int r = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
+    bool was_ours = is_owned_by(fd, owner, who, room);
+    if (r == -EWOULDBLOCK) return was_ours ? 0 : -EBUSY;
+    if (r < 0) return r;
+    if (was_ours) who[0] = 0;
+    if (ftruncate(fd, 0) == 0) dprintf(fd, "pid %d, %s\n", (int)getpid(), owner);
+    return 0;
 }
 
 int lock_take(const char *path, const char *owner, char *holder, size_t room, struct error *e) {
@@ -46,9 +56,20 @@ int lock_take(const char *path, const char *owner, char *holder, size_t room, st
     holder[0] = 0;
     if (fd < 0) return fail_errno(e, -fd, "%.160s", path);
     int r = take(fd, owner, who, sizeof who);
-    if (r == 0) return fd;
+    if (r == 0) {
+        snprintf(holder, room, "%s", who);
+        return fd;
+    }
     close(fd);
     if (r != -EBUSY) return fail_errno(e, -r, "%.160s", path);
     snprintf(holder, room, "%s", who);
     return fail(e, -EBUSY, "%.120s: held by %.100s", path, *who ? who : "another process");
+}
+
+bool lock_is_free(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return errno == ENOENT;
+    bool is_free = flock(fd, LOCK_SH | LOCK_NB) == 0;
+    close(fd); /* and with it the lock */
+    return is_free;
 }

@@ -14,9 +14,11 @@
 #define SETTLE_NS (400 * NS_PER_MS) /* after setting a limit, its echo may take this long */
 #define RETRY_NS NS_PER_S           /* a limit that could not be set is tried again so often */
 #define DRIFT_LOOK_NS (900 * NS_PER_MS)
-#define ASSERT_SAY_NS (30 * NS_PER_S) /* someone who sets a limit again and again is told of so often */
-#define DRIFT_SHARE 0.004             /* of the range: less is rounding */
-#define SHOWN_NS (1500 * NS_PER_MS)   /* so long a reading is shown that did not come this time */
+#define ASSERT_SAY_NS (30 * NS_PER_S)  /* someone who sets a limit again and again is told of so often */
+#define DRIFT_SHARE 0.004              /* of the range: less is rounding */
+#define LOCK_LOOK_NS (900 * NS_PER_MS) /* how often a card that another guard has is asked for */
+#define LOCK_FREE_NS (1800 * NS_PER_MS)
+#define SHOWN_NS (1500 * NS_PER_MS) /* so long a reading is shown that did not come this time */
 #define COOL_C 30.0
 #define HOT_BAND_C 3.0
 #define STILL_NEEDED_C 4.0 /* a throttle found at start is kept if the card is that near its target */
@@ -57,10 +59,10 @@ static int record_check(const struct guarding *g, const struct baseline *b, stru
     return 0;
 }
 
-static bool record_read(const struct guarding *g, struct baseline *ret) {
+static bool record_read(const struct guarding *g, const char *path, struct baseline *ret) {
     struct error e;
     AUTO(buf_done) struct buf text = {0};
-    int r = file_read(g->record_path, BASELINE_MAX, &text, &e);
+    int r = file_read(path, BASELINE_MAX, &text, &e);
     if (r == -ENOENT || r == -ENOTDIR) return false;
     if (r == 0) r = baseline_decode(ret, text.s, &e);
     if (r == 0) r = record_check(g, ret, &e);
@@ -134,16 +136,18 @@ void guarding_reconfigure(struct guarding *g, const struct settings *s) {
 
 /* One guard a card on this machine, whatever directories they run in. An earlier process of ours that is stuck with another
  * card still has the lock of this one, but not its fence, which was passed before it was opened. */
-static bool card_lock(struct guarding *g, const struct settings *s) {
-    char path[400], who[64];
+static bool card_lock(struct guarding *g) {
+    char who[300];
     struct error e;
-    snprintf(path, sizeof path, "%s/gpumgr-guard-%s", s->lock_dir, gpu_inventory(g->gpu)->uuid);
-    g->lock_fd = lock_take(path, s->dir, who, sizeof who, &e);
+    g->lock_fd = lock_take(g->lock_path, g->dir, who, sizeof who, &e);
     if (g->lock_fd == -EBUSY)
-        snprintf(g->why, sizeof g->why, "another guard has it%s%s%s", *who ? " (" : "", who, *who ? ")" : "");
+        snprintf(g->why, sizeof g->why, "another guard has it%s%.63s%s", *who ? " (" : "", who, *who ? ")" : "");
     else if (g->lock_fd < 0)
-        snprintf(g->why, sizeof g->why, "its lock in %.40s: %s", s->lock_dir, strerror(-g->lock_fd));
-    return g->lock_fd >= 0;
+        snprintf(g->why, sizeof g->why, "its lock %.40s: %s", g->lock_path, strerror(-g->lock_fd));
+    if (g->lock_fd < 0) return false;
+    const char *before = lock_owner(who);
+    if (before) snprintf(g->left_path, sizeof g->left_path, "%.250s/guard/%s", before, gpu_inventory(g->gpu)->uuid);
+    return true;
 }
 
 static void mode_set(struct guarding *g, const struct settings *s) {
@@ -153,9 +157,27 @@ static void mode_set(struct guarding *g, const struct settings *s) {
     snprintf(g->why, sizeof g->why, "%s", g->lever.why);
     if (g->mode == RING_GUARD_OBSERVES) snprintf(g->why, sizeof g->why, "guard.mode is observe");
     if (g->lever.kind == LEVER_NONE && g->mode == RING_GUARD_ACTS) g->mode = RING_GUARD_OBSERVES;
-    if (g->mode != RING_GUARD_ACTS || card_lock(g, s)) return;
+    if (g->mode != RING_GUARD_ACTS || card_lock(g)) return;
     g->mode = RING_GUARD_OBSERVES;
-    board_event(g->board, EVENT_WARNING, (int)g->device, "guard_observes", "%s: this one observes only", g->why);
+    g->is_kept_out = true;
+    board_event(g->board, EVENT_WARNING, (int)g->device, "guard_observes",
+                "%s: this one observes only, until that one is gone", g->why);
+}
+
+/* The guard that had the card may be gone. One that was killed may be followed by its own successor: that one is left the
+ * time to come back. */
+static void take_over(struct guarding *g, int64_t now_ns) {
+    if (now_ns - g->lock_look_ns < LOCK_LOOK_NS) return;
+    g->lock_look_ns = now_ns;
+    bool is_free = lock_is_free(g->lock_path);
+    if (!is_free || !g->lock_free_ns) g->lock_free_ns = is_free ? now_ns : 0;
+    if (!is_free || now_ns - g->lock_free_ns < LOCK_FREE_NS || !card_lock(g)) return;
+    g->is_kept_out = false;
+    g->mode = RING_GUARD_ACTS;
+    snprintf(g->why, sizeof g->why, "%s", g->lever.why);
+    g->is_taken = false; /* as at a start: what the other left is looked at first */
+    board_event(g->board, EVENT_WARNING, (int)g->device, "guard_takes_over",
+                "the guard that had it is gone: this one has the card now");
 }
 
 void guarding_open(struct guarding *g, struct gpu *gpu, struct board *b, unsigned device, const struct settings *s) {
@@ -169,7 +191,9 @@ void guarding_open(struct guarding *g, struct gpu *gpu, struct board *b, unsigne
     g->in_force = g->draw_w = NAN;
     for (int k = 0; k < MANUAL_KINDS; k++) g->manual[k].value = NAN;
     g->clear_stale = s->clear_stale;
+    snprintf(g->dir, sizeof g->dir, "%s", s->dir);
     snprintf(g->record_path, sizeof g->record_path, "%s/guard/%s", s->dir, gpu_inventory(gpu)->uuid);
+    snprintf(g->lock_path, sizeof g->lock_path, "%s/gpumgr-guard-%s", s->lock_dir, gpu_inventory(gpu)->uuid);
     gpu_lever_find(gpu, &g->lever);
     g->policy.control = (enum guard_control)g->lever.kind;
     guarding_reconfigure(g, s);
@@ -228,7 +252,7 @@ static void baseline_find(struct guarding *g, const struct sample *s) {
     struct baseline record;
     if (gpu_lever_get(g->gpu, &g->lever, &g->found) < 0) g->found = NAN;
     g->baseline = g->limit = isnan(g->found) ? g->lever.usual : g->found;
-    g->had_record = record_read(g, &record);
+    g->had_record = record_read(g, g->record_path, &record) || (*g->left_path && record_read(g, g->left_path, &record));
     if (g->clear_stale == STALE_ALL) {
         g->baseline = g->lever.usual;
         if (isnan(g->found) || g->found != g->baseline)
@@ -250,6 +274,9 @@ static void take(struct guarding *g, const struct sample *s, int64_t now_ns) {
     g->policy.baseline = g->baseline;
     guard_begin(&g->state, &g->policy, g->limit, now_ns);
     if (g->mode == RING_GUARD_ACTS) record_write(g);
+    if (g->mode == RING_GUARD_ACTS && *g->left_path && !g->is_record_failed)
+        unlink(g->left_path); /* ours stands for it */
+    g->left_path[0] = 0;
     /* who is not root learns now that he may not, not when the card is hot */
     if (g->mode == RING_GUARD_ACTS && geteuid() != 0 && !isnan(g->found)) lever_move(g, g->found);
     g->since_real_ns = clock_real_ns();
@@ -458,6 +485,7 @@ void guarding_step(struct guarding *g, struct sample *s, int64_t now_ns) {
         return;
     }
     if (!g->begun_ns) g->begun_ns = now_ns;
+    if (g->is_kept_out) take_over(g, now_ns);
     sensors_look(g, s);
     if (!g->is_taken) {
         /* a card that does not tell its temperature is taken all the same, and is blind */

@@ -1,8 +1,8 @@
 /* The guard of one GPU, inside the thread that reads it: nothing but the driver lies on its path, and it allocates nothing
  * after its start. The decisions are model/guard's; here is what surrounds them: the baseline's record, stale throttles,
  * read-back and drift, limits set by hand, the way back. In observe mode nothing is set: limit_put is the only way to a
- * lever, and it asks. A card has one guard on this machine: who comes second observes, until it is started anew. A lock
- * of clocks cannot be read, so that nobody notices when someone else changes it, and whose it was before is not known. */
+ * lever, and it asks. A card has one guard on this machine: who comes second observes, and takes over when the first is
+ * gone. A lock of clocks cannot be read, so that nobody notices when someone else changes it, and whose it was before is not known. */
 #pragma once
 
 #include <pthread.h>
@@ -40,12 +40,16 @@ struct guarding {
     enum ring_guard_mode mode;
     _Atomic bool acts; /* the same, for other threads */
     char record_path[400], why[96];
+    char dir[200], lock_path[400];
+    char left_path[400]; /* the record that another guard may have left, which had the card before; "": none */
     int lock_fd;
+    bool is_kept_out; /* another guard has the lock */
+    int64_t lock_look_ns, lock_free_ns;
     bool is_taken, is_record_failed, had_record;
-    int drift;       /* enum guard_drift */
-    int clear_stale; /* enum guard_stale */
-    double baseline; /* the way back */
-    double limit;    /* what we last set, or found; in observe mode: would have set */
+    int drift;                  /* enum guard_drift */
+    int clear_stale;            /* enum guard_stale */
+    double baseline;            /* the way back */
+    double limit;               /* what we last set, or found; in observe mode: would have set */
     double read[GUARD_SENSORS]; /* the last readings, for people: the margin is not read in every round */
     int64_t read_ns[GUARD_SENSORS];
     double found; /* what is asked of the card, as last read; NaN: cannot be read */

@@ -555,6 +555,57 @@ def test_a_second_guard_observes_and_says_who_has_the_card(machine):
     assert m.limit() == before and m.guards()[0]["mode"] == "acts"
 
 
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL", "SIGKILL, still hot"])
+def test_a_second_guard_takes_over_when_the_first_is_gone(machine, end):
+    m = machine("h200,p100", "1 sensor power-limit off", hot_c=31 if "hot" in end else HOT).start().all_low()
+    with Instance(m.sim, "--guard.hot_c", 31 if "hot" in end else AUTO) as second:
+        wait_for(lambda: len(second.said("guard_observes")) == 2, "the second observes")
+        began = time.monotonic()
+        if end == "SIGTERM":
+            m.stop()
+        else:
+            m.kill_all()
+            assert m.is_low(0) and m.is_low(1) and m.record(0).exists()
+        wait_for(lambda: len(second.said("guard_takes_over")) == 2, "it has the cards", 5)
+        assert time.monotonic() - began < 5
+        wait_for(lambda: [g.get("mode") for g in m.guards(second.dir)] == ["acts", "acts"], "it acts")
+        for n in range(2):
+            if "hot" in end:
+                wait_for(lambda: [e for e in second.said("guard_resumed") if e.get("gpu") == n], "the throttle is kept")
+                assert m.is_low(n)
+            else:
+                m.becomes(n, m.usual(n))
+        assert len(second.said("guard_stale_cleared")) == (2 if end == "SIGKILL" else 0)
+        assert [g["baseline"] for g in m.guards(second.dir)] == [m.usual(n) for n in range(2)]
+        wait_for(lambda: not any(m.record(n).exists() for n in range(2)), "one record a card: the second's")
+        assert all((second.dir / "guard" / uuid).exists() for uuid in m.uuid)
+        second.process.terminate()
+        assert second.process.wait(15) == 0
+    assert m.limits() == [m.usual(n) for n in range(2)]
+
+
+def test_a_restarted_sampler_keeps_its_cards(machine):
+    """The lock is free for a moment, and another guard waits for it."""
+    m = machine("h200", hot_c=HOT).start().all_low()
+    with Instance(m.sim) as second:
+        wait_for(lambda: second.said("guard_observes"), "the second observes")
+        for _ in range(3):
+            first = m.i.sampler()
+            kill(first)
+            wait_for(lambda: m.i.samplers() and m.i.sampler() != first, "another sampler runs")
+            wait_for(lambda: (m.guards() or [{}])[0].get("mode") == "acts", "it has its card")
+        assert not second.said("guard_takes_over") and m.is_low()
+
+
+def test_a_start_in_another_directory_finds_what_the_last_guard_left(machine):
+    m = machine("h200", hot_c=HOT).start().all_low()
+    m.kill_all()
+    with Instance(m.sim) as second:
+        m.becomes(0, 700)
+        assert "an earlier guard" in wait_for(lambda: second.said("guard_stale_cleared"), "it says so")[0]["text"]
+        wait_for(lambda: not m.record().exists(), "its record is the second's now")
+
+
 # ---- budget ----
 
 def test_budget(machine):

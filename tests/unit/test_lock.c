@@ -19,10 +19,20 @@ static void locks_and_says_who(void **state) {
     snprintf(want, sizeof want, "pid %d, /a", (int)getpid());
     assert_int_equal(lock_take(path, "/b", who, sizeof who, &e), -EBUSY);
     assert_string_equal(who, want);
+    assert_string_equal(lock_owner(who), "/a");
+    assert_false(lock_is_free(path));
     close(first);
+    assert_true(lock_is_free(path) && lock_is_free(path));
     int second = lock_take(path, "/b", who, sizeof who, &e);
     assert_true(second >= 0);
+    assert_string_equal(who, want); /* who had it last */
     close(second);
+    second = lock_take(path, "/b", who, sizeof who, &e);
+    assert_true(second >= 0);
+    assert_string_equal(who, "");
+    assert_null(lock_owner(who));
+    close(second);
+    assert_true(lock_is_free("/nonexistent/lock"));
 }
 
 /* The directories of two owners may begin alike. */
