@@ -300,7 +300,8 @@ static struct others others_of(const struct failing *f, size_t n, size_t self) {
     struct others o = {0};
     for (size_t i = 0; i < n; i++) {
         const struct failing_card *c = &f->card[i];
-        if (i != self && c->off_age_s < STALE_S && !c->mark[FAILING_COOLING].is_up) insert(sorted, &o.count, c->off_c);
+        bool is_bad = c->mark[FAILING_COOLING].is_up || c->mark[FAILING_FAN].is_up;
+        if (i != self && c->off_age_s < STALE_S && !is_bad) insert(sorted, &o.count, c->off_c);
     }
     if (self < n && o.count < 2 && f->card[self].idle_age_s < IDLE_STALE_S) {
         double age = f->card[self].idle_age_s / IDLE_STALE_S, idle_c = f->card[self].idle_c;
