@@ -9,8 +9,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "client/doctor.h"
 #include "base/number.h"
+#include "client/doctor.h"
+#include "client/surroundings.h"
 
 enum { PATIENCE_MS = 5000 };
 
@@ -151,10 +152,20 @@ static void check_inotify(struct doctor *d) {
                    "%s: new GPU processes are noticed at the next reading", strerror(errno));
 }
 
+static void check_container(struct doctor *d) {
+    struct surroundings s = surroundings_look();
+    const char *lacks[SURROUNDINGS_LACKS_MAX];
+    size_t n = surroundings_lacks(&s, lacks);
+    if (!s.is_container) return;
+    for (size_t i = 0; i < n; i++)
+        report_add(&d->report, FINDING_NOTE, "container", "start the container with that option", "%s", lacks[i]);
+    if (!n) report_add(&d->report, FINDING_GOOD, "container", NULL, "has the rights and the sight that gpumgr needs");
+}
+
 void doctor_examine(struct doctor *d) {
-    static void (*const checks[])(struct doctor *) = {check_settings,    check_driver,      check_permissions,
-                                                      check_instance,    check_kernel_log,  check_inotify,
-                                                      doctor_check_gpus, doctor_check_guard};
+    static void (*const checks[])(struct doctor *) = {check_settings,  check_driver,      check_permissions,
+                                                      check_container, check_instance,    check_kernel_log,
+                                                      check_inotify,   doctor_check_gpus, doctor_check_guard};
     source_find(&d->source, &d->loaded.values);
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) checks[i](d);
 }

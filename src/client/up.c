@@ -16,6 +16,7 @@
 #include "client/programs.h"
 #include "client/settings_load.h"
 #include "client/sim.h"
+#include "client/surroundings.h"
 
 static int refuse_second_start(const struct instance *i, struct error *e) {
     pid_t pid = instance_holder(i);
@@ -80,6 +81,17 @@ static int become_supervisor(const char *role, const struct settings *s, int arg
     return r;
 }
 
+static void say_what_lacks(void) {
+    struct surroundings s = surroundings_look();
+    const char *lacks[SURROUNDINGS_LACKS_MAX];
+    char line[200];
+    size_t n = surroundings_lacks(&s, lacks);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(line, sizeof line, "gpumgr: in this container: %s", lacks[i]);
+        output_note(line);
+    }
+}
+
 static int run(const struct command *self, int argc, char **argv) {
     struct flags flags;
     struct loaded loaded = {0};
@@ -98,6 +110,7 @@ static int run(const struct command *self, int argc, char **argv) {
     r = refuse_second_start(&instance, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning) output_note(loaded.warning);
+    say_what_lacks();
     become_supervisor(self->name, &loaded.values, argc, argv, &e);
     return command_fail(self, &e, EXIT_FAILED);
 }
