@@ -27,7 +27,7 @@ COPY --from=build /image /
 ENV GPUMGR_DIR=/var/lib/gpumgr \
     GPUMGR_LISTEN=0.0.0.0:7000 \
     GPUMGR_LISTEN_PLAIN=true \
-    GPUMGR_SERVER_PRINT_LINK=always \
+    GPUMGR_SERVER_PRINT_LINK=true \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=utility
 VOLUME /var/lib/gpumgr

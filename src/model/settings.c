@@ -40,6 +40,7 @@ const struct option settings_table[] = {
     {"sampler.lost_ms",      "10000",          "A GPU silent for longer is shown as lost", OPT_INT, AT(lost_ms), 500, 600000},
     {"sampler.slow_percent", "0.064",          "Percent of one core that slow metrics of up to eight GPUs may cost together, per reading a second; more GPUs an eighth each", OPT_REAL, AT(slow_percent), 0.0005, 10},
     {"sampler.kmsg",         "/dev/kmsg",      "Kernel log to read XIDs from (empty: none)", OPT_PATH, AT(kmsg)},
+    {"exporter.dcgm_names",  "false",          "On /metrics also the names, labels and units of dcgm-exporter, for dashboards that exist", OPT_BOOL, AT(dcgm_names)},
     {"tell.severity",        "warning",        "Who is told: events that are at least so severe", OPT_CHOICE, AT(tell_severity), .choices = "info|warning|error|critical"},
     {"tell.again_s",         "600",            "The same thing is not told again sooner", OPT_INT, AT(tell_again_s), 1, 604800},
     {"tell.webhook",         "",               "URL that gets each message as JSON, in Alertmanager's form (empty: none)", OPT_TEXT, AT(tell_webhook)},

@@ -16,7 +16,7 @@ struct settings {
     char tls_cert[256], tls_key[256], server_user[64], base_path[128], trusted_proxies[512], public_url[256];
     int wait_ms, workers, answer_ms, lost_ms, sim, log_level, guard_mode, grace_ms, drift, clear_stale;
     double hot_c, memory_c, margin_c, budget_w, slow_percent;
-    bool sim_costs, print_link, listen_plain;
+    bool sim_costs, print_link, listen_plain, dcgm_names;
     char tell_webhook[512], tell_slack[512], tell_smtp_url[256], tell_smtp_user[128], tell_smtp_password_file[256];
     char tell_mail_from[128], tell_mail_to[512], tell_command[512];
     int tell_severity, tell_again_s;

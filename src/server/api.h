@@ -32,3 +32,8 @@ int api_config(struct call *c, struct error *e);
 /* api_guard.c */
 extern const struct route_field api_guard_body[];
 int api_guard(struct call *c, struct error *e);
+
+/* api_tell.c */
+int api_exposition(struct call *c, struct error *e);
+int api_notifications(struct call *c, struct error *e);
+int api_notifications_test(struct call *c, struct error *e);

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/heart.h"
 #include "base/log.h"
+#include "net/http_client.h"
 #include "net/tls.h"
 #include "server/routes.h"
 #include "server/secrets.h"
@@ -68,9 +69,24 @@ static int state_make(struct error *e) {
     return r;
 }
 
+/* Where a message's reader can look: as people reach this server, if that is known. */
+static int tell_make(struct error *e) {
+    AUTO(buf_done) struct buf url = {0};
+    if (*self.settings.public_url)
+        buf_puts(&url, self.settings.public_url);
+    else
+        http_addresses(self.http, &url);
+    size_t n = url.s ? strcspn(url.s, "\n") : 0;
+    while (n && url.s[n - 1] == '/') n--;
+    if (url.s) url.s[n] = 0;
+    int r = http_client_start(e);
+    return r < 0 ? r : tell_new(self.loop, self.state, &self.settings, url.s ? url.s : "", &self.tell, e);
+}
+
 /* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
 static int accounts_start(struct error *e) {
     int r = signin_first(&self, clock_real_ns() / NS_PER_S, e);
+    if (r >= 0) r = tell_make(e);
     if (r >= 0) r = state_start(self.state, post, self.loop, e);
     if (r >= 0) r = auth_start(self.auth, post, self.loop, e);
     return r;
@@ -83,8 +99,25 @@ static const struct inventory *gpu_of(const struct live_node *n, const struct ev
                                                                                         : NULL;
 }
 
+static void stream_name(const struct live_node *n, uint16_t source, char *ret, size_t room) {
+    snprintf(ret, room, "%s/%s/%u", n->name, n->boot_id, source);
+}
+
+/* What nobody was told of yet comes again, though it is in the history. */
+static int64_t event_mark(void *ctx, const struct live_node *n, uint16_t source, int64_t mark) {
+    char stream[160];
+    stream_name(n, source, stream, sizeof stream);
+    int64_t told = (int64_t)tell_mark(self.tell, stream);
+    return told < mark ? told : mark;
+}
+
 static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t mark, const struct event *ev,
                      bool is_new) {
+    char stream[160];
+    stream_name(n, source, stream, sizeof stream);
+    struct tell_about about = {
+        .stream = stream, .mark = (uint64_t)mark, .node = n->name, .gpu = gpu_of(n, ev), .event = ev};
+    tell_event(self.tell, &about);
     if (is_new) streams_event(self.streams, ev, 0, n->name, gpu_of(n, ev));
 }
 
@@ -92,7 +125,8 @@ static void on_round(void *ctx, struct live_node *n) { streams_round(self.stream
 
 static int live_make(struct error *e) {
     char path[300];
-    self.live = (struct live){.marks = &self.marks, .on_event = on_event, .on_round = on_round};
+    self.live =
+        (struct live){.marks = &self.marks, .on_event = on_event, .event_mark = event_mark, .on_round = on_round};
     self.streams = streams_new(self.loop, &self.live);
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
     return links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
@@ -149,6 +183,7 @@ static void on_reload(void *ctx) {
         return;
     }
     log_set_level((enum log_level)self.settings.log_level);
+    tell_reload(self.tell, &self.settings);
     if (self.tls && tls_reload(self.tls, &e) < 0)
         log_line(LOG_ERROR, "reload", -1, "%s; the old certificate stays", e.text);
 }
@@ -204,7 +239,9 @@ static int serve_main(int argc, char **argv) {
     live_done(&self.live);
     marks_list_done(&self.marks);
     groups_done(&self.groups);
+    exporter_done(&self.exporter);
     state_close(self.state);
+    tell_free(self.tell);
     auth_free(self.auth);
     tls_free(self.tls);
     loop_free(self.loop);

@@ -14,6 +14,7 @@
 const struct route routes[] = {
     {HTTP_GET, "/healthz",             LOCAL_OPEN, api_health,  "Whether the server runs", "`{\"status\":\"ok\"}`"},
     {HTTP_GET, "/readyz",              LOCAL_OPEN, api_ready,   "Whether it has readings to show", "200 when a node has sent its first readings, else 503"},
+    {HTTP_GET, "/metrics",             LOCAL_OPEN, api_exposition, "Everything that is known now, for Prometheus", "Prometheus text; with `exporter.dcgm_names` also under the names of dcgm-exporter"},
     {HTTP_GET, "/api/v1/openapi.json", OPEN,       api_openapi, "This API as an OpenAPI document", "OpenAPI 3.1"},
     {HTTP_GET, "/api/v1/metrics",      MEMBER,     api_metrics, "The catalogue of metrics", "`{\"metrics\":[{name, unit, kind, keep, scale, help, scope}]}`"},
     {HTTP_GET,    "/api/v1/gpus",          MEMBER, api_gpus,       "All GPUs as they are now", "`{\"time\", \"gpus\": [GPU]}`; a GPU is what `gpumgr status --json` shows, with `node` and `age_s`"},
@@ -27,6 +28,8 @@ const struct route routes[] = {
     {HTTP_PUT,    "/api/v1/groups/{name}", ADMIN,  api_group_put,  "Make or replace a group", "200, or 201 for a new one, and the group", .body = api_group_body},
     {HTTP_DELETE, "/api/v1/groups/{name}", ADMIN,  api_group_drop, "Remove a group", "204"},
     {HTTP_GET,    "/api/v1/config",        ADMIN,  api_config,     "The settings in force", "`{\"settings\": [{name, value, from, help}]}`; secrets are hidden"},
+    {HTTP_GET,    "/api/v1/notifications", MEMBER, api_notifications, "Who is told, how that goes, and what is open", "`{channels: [{name, is_configured, waiting, sent, failed, dropped, last_sent, last_failed, trouble}], open: [{subject, title, text, severity, since, is_told}]}`"},
+    {HTTP_POST,   "/api/v1/notifications/test", ADMIN, api_notifications_test, "Send a message by every way, to see whether it arrives", "202"},
     {HTTP_GET,    "/api/v1/session",       OPEN,   accounts_session,     "Who is signed in", "`{user: {name, role, unix, has_password} or null, csrf, version, host}`"},
     {HTTP_POST,   "/api/v1/session",       OPEN,   accounts_sign_in,     "Sign in, by a one-time link or a password", "204 and the session's cookie", .body = accounts_sign_in_body, .body_max = 4096},
     {HTTP_DELETE, "/api/v1/session",       MEMBER, accounts_sign_out,    "Sign out", "204"},

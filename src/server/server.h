@@ -10,12 +10,14 @@
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "server/auth.h"
+#include "server/exporter.h"
 #include "server/groups.h"
 #include "server/link.h"
 #include "server/live.h"
 #include "server/privilege.h"
 #include "server/state.h"
 #include "server/stream.h"
+#include "server/tell.h"
 
 struct server {
     struct settings settings;
@@ -31,6 +33,8 @@ struct server {
     struct live live;
     struct links *links;
     struct streams *streams;
+    struct tell *tell;
+    struct exporter exporter;
     struct loop *loop;
     struct http_server *http;
     struct tls *tls;
