@@ -19,6 +19,7 @@
 #include "client/top_draw.h"
 #include "client/top_feed.h"
 #include "client/top_keys.h"
+#include "client/top_remote.h"
 #include "client/top_signal.h"
 #include "client/top_term.h"
 
@@ -27,7 +28,7 @@
 struct wish {
     bool once, ascii, signals, no_daemon;
     double every_s;
-    const char *sort, *filter, *server, *token_file;
+    const char *sort, *filter, *server, *token_file, *ca_file;
 };
 
 /* ---- signals of the system ---- */
@@ -215,17 +216,29 @@ static int show_local(const struct command *self, const struct loaded *l, const 
     return r;
 }
 
+static int show_remote(const struct command *self, const struct wish *w, struct top *t) {
+    const struct top_server where = {.url = w->server, .token_file = w->token_file, .ca_file = w->ca_file};
+    struct error e;
+    int r = top_feed_server(&where, &t->feed, t->data.source, sizeof t->data.source, &e);
+    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    t->data.is_remote = true;
+    return show(self, w, t);
+}
+
 static int run(const struct command *self, int argc, char **argv) {
     struct wish w = {.every_s = 1};
     AUTO(top_done) struct top t = {0};
     const struct flag own[] = {
-        {.name = "interval",    .kind = FLAG_NUMBER, .into = &w.every_s,       .min = 0.1, .max = 3600},
-        {.name = "once",          .kind = FLAG_YES,                             .into = &w.once                                       },
-        {.name = "ascii",      .kind = FLAG_YES,.into = &w.ascii},
-        {.name = "signals",     .kind = FLAG_YES,                            .into = &w.signals                                                                    },
-        {.name = "no-daemon",   .kind = FLAG_YES,.into = &w.no_daemon},
-        {.name = "sort", .kind = FLAG_TEXT,                          .into = &w.sort                                                                                                        },
-        {.name = "filter",      .kind = FLAG_TEXT,.into = &w.filter},
+        {.name = "interval",     .kind = FLAG_NUMBER, .into = &w.every_s,       .min = 0.1, .max = 3600},
+        {.name = "once",           .kind = FLAG_YES,                              .into = &w.once                                        },
+        {.name = "ascii",       .kind = FLAG_YES,.into = &w.ascii},
+        {.name = "signals",      .kind = FLAG_YES,                             .into = &w.signals                                                                      },
+        {.name = "no-daemon",    .kind = FLAG_YES,.into = &w.no_daemon},
+        {.name = "sort",  .kind = FLAG_TEXT,                           .into = &w.sort                                                                                                           },
+        {.name = "server",       .kind = FLAG_TEXT,.into = &w.server},
+        {.name = "token-file",     .kind = FLAG_TEXT,                         .into = &w.token_file                                                                                                                                },
+        {.name = "ca-file", .kind = FLAG_TEXT,.into = &w.ca_file},
+        {.name = "filter",    .kind = FLAG_TEXT,                            .into = &w.filter                                                                                                                                                                 },
     };
     struct flags flags;
     struct loaded loaded = {0};
@@ -242,7 +255,7 @@ static int run(const struct command *self, int argc, char **argv) {
     t.state.has_signals = w.signals;
     t.state.uid = geteuid();
     t.every_ns = (int64_t)(w.every_s * 1e9);
-    return show_local(self, &loaded, &w, &t);
+    return w.server ? show_remote(self, &w, &t) : show_local(self, &loaded, &w, &t);
 }
 
 const struct command command_top = {
@@ -251,6 +264,7 @@ const struct command command_top = {
     .run = run,
     .help = "usage: gpumgr top [--interval SECONDS] [--sort COLUMN] [--filter WORDS] [--signals] [--once] [--ascii]\n"
             "                  [--no-daemon] [--dir DIR] [--gpu-library PATH]\n"
+            "       gpumgr top --server URL [--token-file FILE] [--ca-file FILE] ...\n"
             "\n"
             "Meters and charts of every GPU: utilisation, memory, temperature against the guard's target, power\n"
             "against its limit, why a card is slow or held; and the processes on them with user, GPU memory, share\n"
@@ -264,6 +278,9 @@ const struct command command_top = {
             "  --signals           K or F9 sends a signal to a process of your own (root: any), after a question\n"
             "  --once              print one frame and end; its size by COLUMNS and LINES\n"
             "  --ascii             plain characters, whatever the terminal can show; NO_COLOR=1 does without colours\n"
+            "  --server URL        the GPUs of another machine, through its server: https://gpu7:7000\n"
+            "  --token-file FILE   the token to show there, alone in a file\n"
+            "  --ca-file FILE      certificates to trust instead of the system's\n"
             "  --no-daemon         ask the driver itself even where a gpumgr runs\n"
             "  --dir DIR           the instance to look at\n"
             "  --gpu-library PATH  the driver's library to open when no gpumgr runs\n"

@@ -1,6 +1,7 @@
 #include "client/top_feed.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "client/top_proc.h"
+#include "client/top_remote.h"
 
 int64_t top_newest_ns(const struct view *v) {
     int64_t newest = 0;
@@ -54,6 +56,7 @@ struct feed_rings {
     struct top_feed feed;
     struct source *source;
     struct top_proc *proc;
+    bool has_looked_back;
 };
 
 /* What a ring holds beyond what is known of each of its devices. */
@@ -92,6 +95,12 @@ static bool rings_take(struct top_feed *feed, struct top_data *d, bool is_paused
     int64_t newest = top_newest_ns(&d->view);
     if (newest) d->newest_ns = newest;
     top_proc_list(f->proc, &d->view, &d->processes);
+    if (!f->has_looked_back && d->view.count) {
+        char path[PATH_MAX];
+        instance_path(&f->source->instance, path, sizeof path, "server/api.sock");
+        top_past_local(path, &d->view, &d->history);
+        f->has_looked_back = true;
+    }
     return true;
 }
 

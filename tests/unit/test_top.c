@@ -2,6 +2,7 @@
  * does. Frames are drawn on a canvas and read back as text. */
 #include "tests/test.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,8 @@
 #include "client/top_draw.h"
 #include "client/top_figures.h"
 #include "client/top_keys.h"
+#include "client/top_mirror.h"
+#include "client/top_stream.h"
 #include "model/guard.h"
 
 #define COMPLAIN(...) (print_error(__VA_ARGS__), assert_true(0))
@@ -563,6 +566,65 @@ static void the_page_of_a_gpu_walks_the_catalogue(void **state) {
     assert_int_equal(s.state.page, PAGE_ALL);
 }
 
+/* ---- what a server says ---- */
+
+static int note_message(void *ctx, const char *event, const char *data, size_t len) {
+    buf_printf(ctx, "[%s|%.*s]", event, (int)len, data);
+    return 0;
+}
+
+static void a_stream_is_the_same_in_any_pieces(void **state) {
+    static const char text[] =
+        ": hello\n\nretry: 9\nevent: delta\ndata: one\n\ndata: two\ndata: lines\r\n\r\nevent:x\rdata:3\r\rdata: lost";
+    for (size_t piece = 1; piece < sizeof text; piece++) {
+        AUTO(top_stream_done) struct top_stream s = {0};
+        AUTO(buf_done) struct buf got = {0};
+        for (size_t at = 0; at < sizeof text - 1; at += piece) {
+            size_t n = sizeof text - 1 - at < piece ? sizeof text - 1 - at : piece;
+            assert_int_equal(top_stream_feed(&s, text + at, n, note_message, &got), 0);
+        }
+        assert_string_equal(got.s, "[delta|one][message|two\nlines][x|3]");
+    }
+}
+
+static void a_stream_without_end_is_refused(void **state) {
+    AUTO(top_stream_done) struct top_stream s = {0};
+    char block[4096];
+    int r = 0;
+    memset(block, 'x', sizeof block);
+    for (size_t n = 0; r == 0 && n < 2 * TOP_STREAM_MAX; n += sizeof block)
+        r = top_stream_feed(&s, block, sizeof block, note_message, NULL);
+    assert_int_equal(r, -EMSGSIZE);
+}
+
+static void say(struct top_mirror *m, void (*take)(struct top_mirror *, const struct json_tree *, int64_t, int64_t),
+                int64_t at_s, const char *text) {
+    struct json_tree *j = NULL;
+    struct error e;
+    assert_int_equal(json_tree_parse(text, strlen(text), &j, &e), 0);
+    take(m, j, at_s * NS_PER_S, (1700000000 + at_s) * NS_PER_S);
+    json_tree_free(j);
+}
+
+static void a_mirror_keeps_what_did_not_change(void **state) {
+    AUTO(top_mirror_done) struct top_mirror m = {0};
+    say(&m, top_mirror_snapshot, 100,
+        "{\"gpus\":[{\"index\":3,\"uuid\":\"GPU-a\",\"state\":\"ok\",\"metrics\":{\"gpu_power_watts\":5,\"gpu_"
+        "temperature_celsius\":50},"
+        "\"processes\":[{\"pid\":7,\"user\":\"eve\"}]}]}");
+    say(&m, top_mirror_delta, 130, "{\"gpus\":{\"GPU-a\":{\"metrics\":{\"gpu_temperature_celsius\":60}}}}");
+    const struct view_device *d = &m.view.of[0];
+    assert_true(d->latest.of[METRIC_TEMP_CORE].value == 60 && latest_has(&d->latest, METRIC_POWER, m.view.boot_ns));
+    assert_true(d->latest.of[METRIC_POWER].value == 5 && m.processes.count == 1 && m.processes.of[0].gpu == 3);
+    say(&m, top_mirror_delta, 131, "{\"gpus\":{\"GPU-a\":{\"metrics\":{\"gpu_power_watts\":null},\"processes\":[]}}}");
+    assert_false(latest_has(&d->latest, METRIC_POWER, m.view.boot_ns));
+    assert_int_equal(m.processes.count, 0);
+    say(&m, top_mirror_delta, 132,
+        "{\"gpus\":{\"GPU-a\":{\"state\":\"lost\",\"state_since\":\"2023-11-14T22:15:20.000Z\"}}}");
+    assert_int_equal(d->state.state, DEVICE_LOST);
+    assert_true(d->state.since_real_ns == (1700000000 + 120) * NS_PER_S);
+}
+
 int main(void) {
     setlocale(LC_CTYPE, "C.UTF-8"); /* the widths of characters are the locale's */
     const struct CMUnitTest tests[] = {
@@ -584,6 +646,9 @@ int main(void) {
         cmocka_unit_test(the_selection_follows_its_process),
         cmocka_unit_test(signals_need_leave_ownership_and_a_yes),
         cmocka_unit_test(the_page_of_a_gpu_walks_the_catalogue),
+        cmocka_unit_test(a_stream_is_the_same_in_any_pieces),
+        cmocka_unit_test(a_stream_without_end_is_refused),
+        cmocka_unit_test(a_mirror_keeps_what_did_not_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,42 @@
+#include "base/json_tree.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+/* A node is jansson's own; only this file knows. */
+static json_t *node(const struct json_tree *j) { return (json_t *)(uintptr_t)j; }
+static const struct json_tree *tree(const json_t *j) { return (const struct json_tree *)(uintptr_t)j; }
+
+int json_tree_parse(const char *text, size_t len, struct json_tree **ret, struct error *e) {
+    json_error_t at;
+    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
+    if (!root) return fail(e, -EINVAL, "line %d: %s", at.line, at.text);
+    *ret = (struct json_tree *)(uintptr_t)root;
+    return 0;
+}
+
+void json_tree_free(struct json_tree *root) { json_decref(node(root)); }
+
+const struct json_tree *json_tree_get(const struct json_tree *j, const char *key) {
+    return tree(json_object_get(node(j), key));
+}
+
+size_t json_tree_count(const struct json_tree *j) { return json_array_size(node(j)); }
+
+const struct json_tree *json_tree_at(const struct json_tree *j, size_t at) { return tree(json_array_get(node(j), at)); }
+
+void json_tree_each(const struct json_tree *j, json_tree_fn each, void *ctx) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(node(j), key, value) each(ctx, key, tree(value));
+}
+
+bool json_tree_is_null(const struct json_tree *j) { return j && json_is_null(node(j)); }
+
+double json_tree_number(const struct json_tree *j, double otherwise) {
+    return j && json_is_number(node(j)) ? json_number_value(node(j)) : otherwise;
+}
+
+const char *json_tree_text(const struct json_tree *j, const char *otherwise) {
+    return j && json_is_string(node(j)) ? json_string_value(node(j)) : otherwise;
+}
