@@ -145,12 +145,25 @@ static void set_cookie(struct call *c, bool is_tls, const char *value, int64_t a
                    rules_cookie_name(is_tls, base), value, base, (long long)age_s, is_tls ? "; Secure" : "");
 }
 
+/* Nobody can guess a link, so a right one need not wait for those who try; a wrong one counts as a try. */
+static void refuse_link(struct sign_in *s, const struct error *e) {
+    struct error limited;
+    struct call *c = s->call;
+    int r = c->request ? accounts_limit(c, limit_policy_of(c->address), s->address_key, &limited) : 0;
+    if (r < 0)
+        call_end(c, r, &limited);
+    else
+        refuse_sign_in(c, e->text);
+}
+
 static void sign_in_written(void *ctx, int result, const struct error *e) {
     struct sign_in *s = ctx;
     struct call *c = s->call;
     struct auth *a = c->server->auth;
-    if (result == -ENOENT || result == -EACCES) {
-        refuse_sign_in(c, s->by_link ? e->text : "the user or the password is wrong");
+    if (result == -ENOENT && s->by_link) {
+        refuse_link(s, e);
+    } else if (result == -ENOENT || result == -EACCES) {
+        refuse_sign_in(c, "the user or the password is wrong");
     } else if (result < 0) {
         call_end(c, result, e);
     } else {
@@ -230,7 +243,7 @@ int accounts_sign_in(struct call *c, struct error *e) {
     if (link && (call_field(c, "user") || call_field(c, "password")))
         return fail(e, -EINVAL, "give a link, or a user and a password, not both");
     uint64_t key = limit_key_address(auth_limit(c->server->auth), c->address);
-    int r = accounts_limit(c, &limit_of_address, key, e);
+    int r = link ? 0 : accounts_limit(c, limit_policy_of(c->address), key, e);
     if (r < 0) return r;
     struct sign_in *s = calloc(1, sizeof *s);
     if (!s) abort();

@@ -1,14 +1,22 @@
 #include "server/auth_limit.h"
 
 #include <arpa/inet.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
-/* A person mistypes a few times; a guesser gets some hundred tries a day. Whoever knows an account's name can make its
- * owner wait, so that pause stays short, and links work all the time. */
+/* A person mistypes a few times; a guesser gets some hundred tries a day. Whoever knows an account's name, or is on the
+ * same machine, can make others wait, so those pauses stay short. A right link is never made to wait (accounts.c). */
 const struct limit_policy limit_of_address = {5, 1000, 15 * 60 * 1000, 60 * 60 * 1000};
+const struct limit_policy limit_of_machine = {10, 1000, 30 * 1000, 60 * 60 * 1000};
 const struct limit_policy limit_of_account = {10, 1000, 60 * 1000, 60 * 60 * 1000};
+
+const struct limit_policy *limit_policy_of(const char *address) {
+    bool is_here = strncmp(address, "127.", 4) == 0 || strncmp(address, "::ffff:127.", 11) == 0 ||
+                   strcmp(address, "::1") == 0 || strcmp(address, "unix") == 0;
+    return is_here ? &limit_of_machine : &limit_of_address;
+}
 
 static uint64_t mix(uint64_t h) {
     h ^= h >> 33;

@@ -14,7 +14,10 @@ struct limit_policy {
     int64_t forget_ms; /* quiet for so long after the pause: everything is forgotten */
 };
 
-extern const struct limit_policy limit_of_address, limit_of_account;
+extern const struct limit_policy limit_of_address, limit_of_machine, limit_of_account;
+
+/* Of this machine's own addresses many people come, through tunnels and proxies: theirs is limit_of_machine. */
+const struct limit_policy *limit_policy_of(const char *address);
 
 struct limit {
     uint64_t seed; /* random: nobody can choose addresses that meet in one set */

@@ -174,6 +174,7 @@ static void on_stop(void *ctx) {
     stopping_ns = clock_boot_ns();
     links_close(self.links);
     http_drain(self.http);
+    on_beat(NULL); /* with nothing under way it is over */
 }
 
 static void on_reload(void *ctx) {
