@@ -101,6 +101,36 @@ static const struct option *clash_of_mail(const struct settings *s, struct error
     return NULL;
 }
 
+/* By its looks: names are not asked for here. */
+static bool is_loopback(const char *address) {
+    static const char *const starts[] = {"127.", "localhost:", "[::1]:"};
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+        if (strncmp(address, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+static const struct option *clash_of_listen(const struct settings *s, struct error *e) {
+    if (!*s->tls_cert != !*s->tls_key) {
+        const char *missing = *s->tls_cert ? "tls.key" : "tls.cert";
+        fail(e, -EINVAL, "%s: HTTPS needs both tls.cert and tls.key", missing);
+        return row_of(missing);
+    }
+    if (!is_loopback(s->listen) && !*s->tls_cert && !s->listen_plain) {
+        fail(e, -EINVAL,
+             "listen: %s is not the loopback address: give tls.cert and tls.key, or set listen_plain if plain HTTP is "
+             "meant",
+             s->listen);
+        return row_of("listen");
+    }
+    const char *odd =
+        s->base_path + strspn(s->base_path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~/");
+    if (*odd || strstr(s->base_path, "//") || strstr(s->base_path, "..")) {
+        fail(e, -EINVAL, "server.base_path: %.60s is not a path like /gpus/ of letters, digits and -_.~", s->base_path);
+        return row_of("server.base_path");
+    }
+    return NULL;
+}
+
 const struct option *settings_clash(const struct settings *s, struct error *e) {
     const struct option *o = row_of("sampler.lost_ms");
     if (s->lost_ms < s->answer_ms) {
@@ -109,7 +139,8 @@ const struct option *settings_clash(const struct settings *s, struct error *e) {
         return o;
     }
     o = clash_of_urls(s, e);
-    return o ? o : clash_of_mail(s, e);
+    if (!o) o = clash_of_mail(s, e);
+    return o ? o : clash_of_listen(s, e);
 }
 
 void settings_encode(const struct settings *s, struct buf *out) {

@@ -235,6 +235,7 @@ static void peer_from(struct http_peer *p, const struct http_listener *l, int fd
 static bool is_crowded(const struct http_server *s, const struct http_peer *p, const struct sockaddr *address) {
     if (s->count >= HTTP_CONNECTIONS_MAX) return true;
     if (p->is_unix || is_loopback(address)) return false;
+    if (s->service.is_proxy && s->service.is_proxy(s->service.ctx, &p->address)) return false;
     unsigned n = 0;
     for (const struct http_conn *c = s->conns; c; c = c->next)
         n += !c->request.peer.is_unix && memcmp(&c->request.peer.address, &p->address, sizeof p->address) == 0;
@@ -383,7 +384,7 @@ int http_listen_tcp(struct http_server *s, const char *address, struct tls *tls,
     bool has_brackets = address[0] == '[' && port > address + 1 && port[-1] == ']';
     snprintf(host, sizeof host, "%.*s", (int)(port - address) - 2 * has_brackets, address + has_brackets);
     struct addrinfo want = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    int r = getaddrinfo(*host ? host : NULL, port + 1, &want, &found);
+    int r = getaddrinfo(*host && strcmp(host, "*") != 0 ? host : NULL, port + 1, &want, &found);
     if (r) return fail(e, -EINVAL, "listen: %s: %s", address, gai_strerror(r));
     int opened = 0, failed = 0;
     for (const struct addrinfo *a = found; a; a = a->ai_next) {
@@ -421,6 +422,12 @@ int http_listen_unix(struct http_server *s, const char *path, mode_t mode, struc
 void http_addresses(const struct http_server *s, struct buf *ret) {
     for (const struct http_listener *l = s->listeners; l; l = l->next)
         if (*l->url) buf_printf(ret, "%s\n", l->url);
+}
+
+bool http_is_exposed(const struct http_server *s) {
+    for (const struct http_listener *l = s->listeners; l; l = l->next)
+        if (!l->is_unix && !l->is_loopback && !l->tls) return true;
+    return false;
 }
 
 void http_drain(struct http_server *s) {

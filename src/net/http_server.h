@@ -52,6 +52,8 @@ struct http_service {
     void (*serve)(void *ctx, struct http_request *r);
     /* A request that could not even be parsed: says what a refusal looks like. */
     void (*refuse)(void *ctx, struct http_request *r, int status, const char *sentence);
+    /* A proxy's address: it may have as many connections as there are. NULL: nobody is one. */
+    bool (*is_proxy)(void *ctx, const struct in6_addr *address);
     void *ctx;
 };
 
@@ -68,12 +70,15 @@ int http_server_new(struct loop *l, const struct http_service *service, struct h
     MUST_CHECK;
 void http_server_free(struct http_server *s); /* accepts NULL; every open request's `gone` is called */
 
-/* address: HOST:PORT or [V6]:PORT; each address that the host's name has is listened on. tls may be NULL. */
+/* address: HOST:PORT or [V6]:PORT, * for all; each address that the host's name has is listened on. tls may be NULL. */
 int http_listen_tcp(struct http_server *s, const char *address, struct tls *tls, struct error *e) MUST_CHECK;
 int http_listen_unix(struct http_server *s, const char *path, mode_t mode, struct error *e) MUST_CHECK;
 
 /* What is listened on by TCP, one "http://127.0.0.1:7000" a line: ports that were left to the system are filled in. */
 void http_addresses(const struct http_server *s, struct buf *ret);
+
+/* Whether anybody but this machine can reach a listener that speaks plain HTTP. */
+bool http_is_exposed(const struct http_server *s);
 
 /* No new connections; idle ones are closed, the others after their reply; streams end at once. http_is_drained: all over. */
 void http_drain(struct http_server *s);

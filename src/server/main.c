@@ -150,6 +150,10 @@ static int listen_all(struct error *e) {
     if (r >= 0) r = http_listen_unix(self.http, path, 0666, e);
     if (r >= 0) r = http_listen_tcp(self.http, self.settings.listen, self.tls, e);
     if (r < 0) return r;
+    if (http_is_exposed(self.http) && !self.settings.listen_plain)
+        return fail(e, -EINVAL,
+                    "listen: %s is not the loopback address: give tls.cert and tls.key, or set listen_plain",
+                    self.settings.listen);
     AUTO(buf_done) struct buf urls = {0};
     http_addresses(self.http, &urls);
     snprintf(path, sizeof path, "%s/listen", self.privilege.socket_dir);
@@ -159,10 +163,11 @@ static int listen_all(struct error *e) {
 /* ---- while it runs ---- */
 
 static void on_beat(void *ctx) {
-    int64_t now_ns = clock_boot_ns();
-    if (heart) heart->beat_ns = now_ns;
-    if (!self.is_stopping) return;
-    if (http_is_drained(self.http) || now_ns - stopping_ns > STOP_NS) loop_stop(self.loop);
+    if (heart) heart->beat_ns = clock_boot_ns();
+}
+
+static void on_drain(void *ctx) {
+    if (http_is_drained(self.http) || clock_boot_ns() - stopping_ns > STOP_NS) loop_stop(self.loop);
 }
 
 static void on_minute(void *ctx) { auth_tick(self.auth, clock_real_ns() / NS_PER_S); }
@@ -174,7 +179,7 @@ static void on_stop(void *ctx) {
     stopping_ns = clock_boot_ns();
     links_close(self.links);
     http_drain(self.http);
-    on_beat(NULL); /* with nothing under way it is over */
+    loop_every(self.loop, 20, on_drain, NULL);
 }
 
 static void on_reload(void *ctx) {
@@ -184,6 +189,8 @@ static void on_reload(void *ctx) {
         return;
     }
     log_set_level((enum log_level)self.settings.log_level);
+    if (proxies_parse(self.settings.trusted_proxies, &self.proxies, &e) < 0)
+        log_line(LOG_ERROR, "reload", -1, "%s", e.text);
     tell_reload(self.tell, &self.settings);
     if (self.tls && tls_reload(self.tls, &e) < 0)
         log_line(LOG_ERROR, "reload", -1, "%s; the old certificate stays", e.text);
@@ -192,6 +199,9 @@ static void on_reload(void *ctx) {
 static int start(char **argv, struct error *e) {
     self.settings_path = argv[2];
     int r = settings_read(e);
+    if (r >= 0) r = proxies_parse(self.settings.trusted_proxies, &self.proxies, e);
+    /* a key is root's to read; a new one that the server's user may not read takes a restart */
+    if (r >= 0 && *self.settings.tls_cert) r = tls_new(self.settings.tls_cert, self.settings.tls_key, &self.tls, e);
     if (r >= 0) r = places_make(argv[1], e);
     if (r < 0) return r;
     int fd = atoi(argv[3]);

@@ -94,9 +94,15 @@ static bool is_local(const struct http_request *r) {
     return r->peer.is_loopback && !http_field(&r->head, "x-forwarded-for") && !http_field(&r->head, "forwarded");
 }
 
-static void ask_from(const struct http_request *r, char *address, size_t room, struct auth_ask *ret) {
+static void ask_from(const struct server *s, const struct http_request *r, char *address, size_t room,
+                     struct auth_ask *ret) {
+    struct in6_addr origin = r->peer.address;
+    bool is_tls = r->peer.is_tls;
     snprintf(address, room, "unix");
-    if (!r->peer.is_unix) http_address_text(&r->peer.address, address, room);
+    if (!r->peer.is_unix) {
+        proxies_origin(&s->proxies, &r->head, &origin, &is_tls);
+        http_address_text(&origin, address, room);
+    }
     *ret = (struct auth_ask){.cookie = http_field(&r->head, "cookie"),
                              .authorization = http_field(&r->head, "authorization"),
                              .host = http_field(&r->head, "host"),
@@ -109,7 +115,7 @@ static void ask_from(const struct http_request *r, char *address, size_t room, s
                              .has_body = r->body.len > 0,
                              .is_unix = r->peer.is_unix,
                              .is_loopback = is_local(r),
-                             .is_tls = r->peer.is_tls,
+                             .is_tls = is_tls,
                              .uid = r->peer.uid};
 }
 
@@ -126,7 +132,7 @@ static bool may_call(struct call *c) {
     struct error e = {0};
     struct auth_ask ask;
     int64_t now_s = clock_real_ns() / NS_PER_S;
-    ask_from(c->request, c->address, sizeof c->address, &ask);
+    ask_from(c->server, c->request, c->address, sizeof c->address, &ask);
     c->is_mutating = ask.is_mutating;
     enum auth_verdict v = auth_identify(c->server->auth, &ask, now_s, &c->who, &e);
     if (v == AUTH_GOOD) v = auth_permit(c->server->auth, &ask, &c->who, c->route->need, &e);
@@ -237,6 +243,12 @@ static void refuse(void *ctx, struct http_request *r, int status, const char *se
     call_refuse_request(r, status, call_code_of(status), sentence);
 }
 
+static bool is_proxy(void *ctx, const struct in6_addr *address) {
+    const struct server *s = ctx;
+    return proxies_trust(&s->proxies, address);
+}
+
 void routes_service(struct server *s, struct http_service *ret) {
-    *ret = (struct http_service){.body_max = body_max, .serve = serve, .refuse = refuse, .ctx = s};
+    *ret =
+        (struct http_service){.body_max = body_max, .serve = serve, .refuse = refuse, .is_proxy = is_proxy, .ctx = s};
 }

@@ -9,6 +9,7 @@
 #include "model/settings.h"
 #include "net/http_server.h"
 #include "net/loop.h"
+#include "net/proxy.h"
 #include "server/auth.h"
 #include "server/exporter.h"
 #include "server/groups.h"
@@ -23,8 +24,9 @@ struct server {
     struct settings settings;
     const char *settings_path;
     struct instance instance;
-    char host[64];       /* this machine's name */
-    char base_path[128]; /* begins and ends with a slash */
+    char host[64];          /* this machine's name */
+    char base_path[128];    /* begins and ends with a slash */
+    struct proxies proxies; /* whose word about a request's origin counts */
     struct privilege privilege;
     struct state *state;
     struct auth *auth;
