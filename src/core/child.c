@@ -25,6 +25,9 @@
 #define AGAIN_LONGEST_NS (5 * NS_PER_S)
 #define KILLED_PAUSE_NS (20 * NS_PER_MS) /* killed by someone while it did its work: it is missed at once */
 #define KILLS_FREE 100
+#define SELDOM_PAUSE_NS NS_PER_S
+#define SELDOM_LONGEST_NS (300 * NS_PER_S)
+#define EXIT_INPUT 2 /* its settings are wrong: starting it again changes nothing */
 
 /* After the fork. The order matters: whoever asks for the signal first and looks for the parent then misses neither. */
 static void child_exec(struct child *c, pid_t parent) {
@@ -112,8 +115,30 @@ static void stuck_is_gone(struct child *c, int64_t now_ns, bool is_stopping) {
     if (c->state == CHILD_FENCED && !is_stopping) fence(c, now_ns);
 }
 
-bool child_reaped(struct child *c, pid_t pid, int status, int64_t now_ns, bool is_stopping) {
+/* How long until the next one. INT64_MAX: not before the settings change. */
+static int64_t pause_after(struct child *c, int status, int64_t ran_ns) {
+    bool was_ready = c->heart && c->heart->ready_ns;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SAMPLER_AGAIN && !c->is_optional)
+        return backoff_next(&c->backoff, ran_ns, 0, AGAIN_PAUSE_NS, AGAIN_LONGEST_NS);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && was_ready)
+        return backoff_next(&c->backoff, ran_ns, KILLS_FREE, KILLED_PAUSE_NS, LONGEST_PAUSE_NS);
+    if (c->is_optional && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_INPUT && !was_ready) return INT64_MAX;
+    if (c->is_optional && !was_ready) return backoff_next(&c->backoff, ran_ns, 0, SELDOM_PAUSE_NS, SELDOM_LONGEST_NS);
+    return backoff_next(&c->backoff, ran_ns, 0, FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
+}
+
+static void say_ended(const struct child *c, int status, int64_t pause_ns) {
     char words[80];
+    ending_words(status, words, sizeof words);
+    if (pause_ns == INT64_MAX)
+        log_line(LOG_ERROR, "child_refused", -1, "%s %s: it cannot run like this; mend what it says above and reload",
+                 c->name, words);
+    else
+        log_line(LOG_WARN, "child_ended", -1, "%s %s; starting it again in %.1f s", c->name, words,
+                 (double)pause_ns * 1e-9);
+}
+
+bool child_reaped(struct child *c, pid_t pid, int status, int64_t now_ns, bool is_stopping) {
     if (c->stuck == pid) {
         stuck_is_gone(c, now_ns, is_stopping);
         return true;
@@ -126,15 +151,16 @@ bool child_reaped(struct child *c, pid_t pid, int status, int64_t now_ns, bool i
     c->state = CHILD_DOWN;
     c->start_ns = is_stopping ? INT64_MAX : now_ns;
     if (is_stopping || was_told) return true;
-    bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && c->heart && c->heart->ready_ns;
-    int64_t pause_ns = wants_again  ? backoff_next(&c->backoff, ran_ns, 0, AGAIN_PAUSE_NS, AGAIN_LONGEST_NS)
-                       : was_killed ? backoff_next(&c->backoff, ran_ns, KILLS_FREE, KILLED_PAUSE_NS, LONGEST_PAUSE_NS)
-                                    : backoff_next(&c->backoff, ran_ns, 0, FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
-    c->start_ns = now_ns + pause_ns;
-    if (!wants_again)
-        log_line(LOG_WARN, "child_ended", -1, "%s %s; starting it again in %.1f s", c->name,
-                 ending_words(status, words, sizeof words), (double)pause_ns * 1e-9);
+    int64_t pause_ns = pause_after(c, status, ran_ns);
+    c->start_ns = pause_ns == INT64_MAX ? INT64_MAX : now_ns + pause_ns;
+    if (!wants_again) say_ended(c, status, pause_ns);
     return true;
+}
+
+void child_retry(struct child *c, int64_t now_ns) {
+    if (c->state != CHILD_DOWN) return;
+    c->backoff = (struct backoff){0};
+    c->start_ns = now_ns;
 }
 
 void child_forgive(struct child *c, int64_t now_ns) { c->forgiven_ns = now_ns; }
@@ -173,6 +199,8 @@ static void kill_hard(struct child *c, int64_t now_ns) {
     c->ending_ns = now_ns;
 }
 
+static int64_t patience_ns(const struct child *c) { return c->patience_ns ? c->patience_ns : TERM_PATIENCE_NS; }
+
 void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stopping) {
     int64_t quiet_ns = c->state == CHILD_UP && c->heart ? now_ns - heard_ns(c) : 0;
     if (c->state == CHILD_DOWN && now_ns >= c->start_ns && !is_stopping) {
@@ -183,7 +211,7 @@ void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stop
     } else if (quiet_ns > QUIET_NS && is_half_dead(c->pid)) {
         log_line(LOG_ERROR, "child_hung", -1, "%s (pid %d) ended, but a thread of it does not", c->name, (int)c->pid);
         kill_hard(c, now_ns);
-    } else if (c->state == CHILD_ENDING && now_ns - c->ending_ns > TERM_PATIENCE_NS) {
+    } else if (c->state == CHILD_ENDING && now_ns - c->ending_ns > patience_ns(c)) {
         kill_hard(c, now_ns);
     } else if (c->state == CHILD_KILLED && now_ns - c->ending_ns > KILL_PATIENCE_NS && !is_stopping) {
         fence(c, now_ns);
@@ -196,7 +224,7 @@ int64_t child_next_ns(const struct child *c, int64_t now_ns, int64_t silent_ns) 
     case CHILD_UP:
         if (!c->heart) return INT64_MAX;
         return heard_ns(c) + (now_ns - heard_ns(c) > QUIET_NS ? silent_ns : QUIET_NS) + NS_PER_MS;
-    case CHILD_ENDING: return c->ending_ns + TERM_PATIENCE_NS + NS_PER_MS;
+    case CHILD_ENDING: return c->ending_ns + patience_ns(c) + NS_PER_MS;
     case CHILD_KILLED: return c->ending_ns + KILL_PATIENCE_NS + NS_PER_MS;
     case CHILD_FENCED: return INT64_MAX;
     }

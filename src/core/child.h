@@ -23,8 +23,11 @@ struct child {
     char name[24];
     const char *argv[CHILD_ARGS_MAX]; /* owned by whoever filled them */
     bool has_heart;
-    bool is_quiet;     /* its standard output goes nowhere */
-    const char *after; /* a file that must be there first, or until after_ns; NULL: none */
+    bool is_quiet;    /* its standard output goes nowhere */
+    bool is_optional; /* server, node: one that never got ready is tried again seldom, one that refuses its settings not
+                        * before they change */
+    int64_t patience_ns; /* between SIGTERM and SIGKILL; 0: as usual */
+    const char *after;   /* a file that must be there first, or until after_ns; NULL: none */
     int64_t after_ns;
     enum child_state state;
     pid_t pid;
@@ -47,6 +50,9 @@ bool child_reaped(struct child *c, pid_t pid, int status, int64_t now_ns, bool i
 
 /* The supervisor itself slept through (a suspended machine, Ctrl-Z): whoever slept with it is not hung. */
 void child_forgive(struct child *c, int64_t now_ns);
+
+/* Settings changed: one that was given up on is tried again. */
+void child_retry(struct child *c, int64_t now_ns);
 
 /* Time passed: starts, kills or fences as is due. silent_ns: a heart that stands still for longer is hung. */
 void child_tick(struct child *c, int64_t now_ns, int64_t silent_ns, bool is_stopping);

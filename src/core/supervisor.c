@@ -24,21 +24,28 @@
 #include "model/settings.h"
 
 #define SILENT_NS (10 * NS_PER_S)   /* a heart that stands still for so long is hung */
-#define STOP_NS (7 * NS_PER_S)      /* everything is down by then, or given up */
+#define STOP_NS (9 * NS_PER_S)      /* everything is down by then, or given up */
 #define OVERSLEPT_NS (2 * NS_PER_S) /* we were not run for that long: neither were the others, perhaps */
 #define CHILDREN_MAX 20
+#define FIRST_DOWN_NS (2 * NS_PER_S)  /* samplers wait for so long until server and node are down */
+#define SERVER_STOP_NS (6 * NS_PER_S) /* it finishes requests and writes what it has */
 #define SETTINGS_MAX 65536
+
+/* What a child is to us: who is started in which role, who is ended first, whom a changed setting concerns. */
+enum part { PART_SIM, PART_SAMPLER, PART_NODE, PART_SERVER };
 
 static struct supervisor {
     struct settings settings;
     struct instance instance;
-    char self_dir[200], core[256], library[256], sim_dir[256], sim_socket[256], kmsg[256];
+    char self_dir[200], core[256], node[256], server[256], settings_path[256], server_settings[256], library[256],
+        sim_dir[256], sim_socket[256], kmsg[256];
     char **reload_argv; /* what prints the settings anew */
     struct child child[CHILDREN_MAX];
+    enum part part[CHILDREN_MAX];
     char worker_name[CHILDREN_MAX][12];
     unsigned count;
     int lock_fd;
-    bool is_ready, is_stopping, has_terminal, is_run_dir_said;
+    bool has_node, has_server, is_ready, is_stopping, are_first_down, has_terminal, is_run_dir_said;
     int64_t stopping_ns, watchdog_ns, watchdog_next_ns;
 } self;
 
@@ -48,6 +55,10 @@ static int paths_set(struct error *e) {
     int r = dir_of_self(self.self_dir, sizeof self.self_dir, e);
     if (r < 0) return r;
     snprintf(self.core, sizeof self.core, "%s/gpumgr-core", self.self_dir);
+    snprintf(self.node, sizeof self.node, "%s/gpumgr-node", self.self_dir);
+    snprintf(self.server, sizeof self.server, "%s/gpumgr-server", self.self_dir);
+    instance_path(&self.instance, self.settings_path, sizeof self.settings_path, "settings");
+    instance_path(&self.instance, self.server_settings, sizeof self.server_settings, "settings.server");
     snprintf(self.library, sizeof self.library, "%s/sim/libnvidia-ml.so.1", self.self_dir);
     instance_path(&self.instance, self.sim_dir, sizeof self.sim_dir, "sim");
     instance_path(&self.instance, self.sim_socket, sizeof self.sim_socket, "sim/sock");
@@ -73,24 +84,53 @@ static void settings_simulate(struct settings *s) {
     if (strcmp(s->kmsg, "/dev/kmsg") == 0) snprintf(s->kmsg, sizeof s->kmsg, "%s", self.kmsg);
 }
 
+/* What anyone may read: not where messages go, which holds keys of others. */
+static void settings_open(struct settings *s) {
+    struct settings presets;
+    char text[1100];
+    settings_init(&presets);
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct option *o = &settings_table[i];
+        if (strncmp(o->name, "tell.", 5) != 0) continue;
+        option_text(o, &presets, text, sizeof text);
+        if (option_set(o, s, text, NULL) < 0) abort(); /* a preset is always taken */
+    }
+}
+
+/* The server reads its file as root, and again later as its own user: the one whom its directory belongs to by then. */
+static int server_settings_write(const struct settings *s, struct error *e) {
+    AUTO(buf_done) struct buf text = {0};
+    char dir[256];
+    struct stat st;
+    settings_encode(s, &text);
+    int r = file_write(self.server_settings, 0600, text.s, text.len, false, e);
+    if (r < 0) return r;
+    instance_path(&self.instance, dir, sizeof dir, "server");
+    if (geteuid() == 0 && lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+        lchown(self.server_settings, st.st_uid, st.st_gid) < 0)
+        return fail_errno(e, errno, "%s", self.server_settings);
+    return 0;
+}
+
 static int settings_write(struct error *e) {
-    char path[256];
     AUTO(buf_done) struct buf text = {0};
     struct settings s = self.settings;
     snprintf(s.dir, sizeof s.dir, "%s", self.instance.dir);
     settings_simulate(&s);
+    if (self.has_server && server_settings_write(&s, e) < 0) return e->code;
+    settings_open(&s);
     settings_encode(&s, &text);
-    snprintf(path, sizeof path, "%s/settings", self.instance.run);
-    return file_write(path, 0644, text.s, text.len, false, e);
+    return file_write(self.settings_path, 0644, text.s, text.len, false, e);
 }
 
 /* ---- children ---- */
 
-static struct child *child_add(const char *name, bool has_heart, const char *const *argv) {
-    struct child *c = &self.child[self.count++];
+static struct child *child_add(const char *name, enum part part, const char *const *argv) {
+    struct child *c = &self.child[self.count];
     memset(c, 0, sizeof *c);
+    self.part[self.count++] = part;
     snprintf(c->name, sizeof c->name, "%s", name);
-    c->has_heart = has_heart;
+    c->has_heart = part != PART_SIM;
     c->heart_fd = -1;
     for (int i = 0; argv[i] && i < CHILD_ARGS_MAX - 1; i++) c->argv[i] = argv[i];
     return c;
@@ -104,7 +144,7 @@ static void add_sim(void) {
     const char *argv[] = {program,   "--dir", self.sim_dir, "--gpus", gpus,
                           "--model", model,   "--day",      "--tied", self.settings.sim_costs ? "--costs" : NULL,
                           NULL};
-    child_add("gpusim", false, argv)->is_quiet = true;
+    child_add("gpusim", PART_SIM, argv)->is_quiet = true;
     setenv("GPUSIM_DIR", self.sim_dir, 1);
 }
 
@@ -114,11 +154,23 @@ static void add_samplers(void) {
         snprintf(self.worker_name[i], sizeof self.worker_name[i], "%d", i);
         snprintf(name, sizeof name, self.settings.workers > 1 ? "sampler %d" : "sampler", i);
         const char *argv[] = {self.core, "sample", self.worker_name[i], self.instance.run, "%H", NULL};
-        struct child *c = child_add(name, true, argv);
+        struct child *c = child_add(name, PART_SAMPLER, argv);
         if (!self.settings.sim) continue;
         c->after = self.sim_socket; /* else the first thing it says is that there is no driver */
         c->after_ns = clock_boot_ns() + 3 * NS_PER_S;
     }
+}
+
+static void add_node(void) {
+    const char *argv[] = {self.node, "attend", self.instance.dir, self.settings_path, "%H", NULL};
+    child_add("node", PART_NODE, argv)->is_optional = true;
+}
+
+static void add_server(void) {
+    const char *argv[] = {self.server, "serve", self.instance.dir, self.server_settings, "%H", NULL};
+    struct child *c = child_add("server", PART_SERVER, argv);
+    c->is_optional = true;
+    c->patience_ns = SERVER_STOP_NS;
 }
 
 /* Rings of an earlier run with more workers would look like GPUs that nobody reads. */
@@ -142,13 +194,27 @@ static void reap(void) {
 
 /* ---- what a signal asks for ---- */
 
+static bool is_first_down(unsigned i) { return self.part[i] == PART_NODE || self.part[i] == PART_SERVER; }
+
+/* Who takes what the samplers say goes before them; but a server that lingers does not keep a card from being put back. */
+static void stop_rest(int64_t now_ns) {
+    if (!self.is_stopping || self.are_first_down) return;
+    for (unsigned i = 0; i < self.count; i++)
+        if (is_first_down(i) && self.child[i].pid && now_ns - self.stopping_ns < FIRST_DOWN_NS) return;
+    self.are_first_down = true;
+    for (unsigned i = 0; i < self.count; i++)
+        if (!is_first_down(i)) child_end(&self.child[i], now_ns);
+}
+
 static void stop(void) {
     if (self.is_stopping) return;
     self.is_stopping = true;
     self.stopping_ns = clock_boot_ns();
     notify_send("STOPPING=1");
     log_line(LOG_INFO, "stopping", -1, "stopping");
-    for (unsigned i = 0; i < self.count; i++) child_end(&self.child[i], self.stopping_ns);
+    for (unsigned i = 0; i < self.count; i++)
+        if (is_first_down(i)) child_end(&self.child[i], self.stopping_ns);
+    stop_rest(self.stopping_ns);
 }
 
 /* The first of these keys that differs, or NULL. */
@@ -164,14 +230,21 @@ static const char *differs(const struct settings *a, const struct settings *b, c
 }
 
 static void settings_spread(const struct settings *before) {
-    static const char *const needs_process[] = {"gpus",       "gpu_library",    "sampler.kmsg",
+    static const char *const needs_sampler[] = {"gpus",       "gpu_library",    "sampler.kmsg",
                                                 "guard.mode", "guard.lock_dir", NULL};
-    bool is_new_process = differs(before, &self.settings, needs_process) != NULL;
+    static const char *const needs_server[] = {"listen",      "listen_plain",     "tls.cert", "tls.key",
+                                               "server.user", "server.base_path", NULL};
+    int64_t now_ns = clock_boot_ns();
+    bool is_new[] = {[PART_SIM] = false,
+                     [PART_SAMPLER] = differs(before, &self.settings, needs_sampler) != NULL,
+                     [PART_NODE] = false,
+                     [PART_SERVER] = differs(before, &self.settings, needs_server) != NULL};
     for (unsigned i = 0; i < self.count; i++) {
         struct child *c = &self.child[i];
+        if (c->is_optional) child_retry(c, now_ns);
         if (c->state != CHILD_UP || !c->has_heart) continue;
-        if (is_new_process)
-            child_end(c, clock_boot_ns());
+        if (is_new[self.part[i]])
+            child_end(c, now_ns);
         else
             kill(c->pid, SIGHUP);
     }
@@ -253,6 +326,8 @@ static int64_t wake_ns(int64_t now_ns) {
         if (self.is_stopping && n <= now_ns) continue; /* a killed one: nothing more can be done to it */
         if (n < next_ns) next_ns = n;
     }
+    if (self.is_stopping && !self.are_first_down && self.stopping_ns + FIRST_DOWN_NS < next_ns)
+        next_ns = self.stopping_ns + FIRST_DOWN_NS + NS_PER_MS;
     if (self.is_stopping && self.stopping_ns + STOP_NS < next_ns) next_ns = self.stopping_ns + STOP_NS + NS_PER_MS;
     if (self.watchdog_ns && self.watchdog_next_ns < next_ns) next_ns = self.watchdog_next_ns;
     if (!self.is_ready && next_ns > now_ns + 100 * NS_PER_MS) next_ns = now_ns + 100 * NS_PER_MS;
@@ -296,6 +371,7 @@ static void loop(int signals) {
     for (;;) {
         int64_t now_ns = clock_boot_ns();
         for (unsigned i = 0; i < self.count; i++) child_tick(&self.child[i], now_ns, SILENT_NS, self.is_stopping);
+        stop_rest(now_ns);
         if (is_over(now_ns)) return;
         if (self.watchdog_ns && now_ns >= self.watchdog_next_ns) {
             notify_send("WATCHDOG=1");
@@ -352,15 +428,19 @@ int supervisor_main(int argc, char **argv) {
     log_open("supervisor", LOG_INFO);
     if (argc < 4) {
         log_line(LOG_ERROR, "usage", -1,
-                 "supervise ROLE SETTINGS_FD PROGRAM [FLAGS...]: started by gpumgr up and gpumgr node");
+                 "supervise ROLE SETTINGS_FD PROGRAM [FLAGS...]: started by gpumgr up, node and server");
         return 2;
     }
+    self.has_server = strcmp(argv[1], "node") != 0;
+    self.has_node = strcmp(argv[1], "server") != 0;
     if (start(argv, &signals, &e) < 0) {
         log_line(LOG_ERROR, "start", -1, "%s", e.text);
         return error_exit_code(e.code);
     }
-    if (self.settings.sim) add_sim();
-    add_samplers();
+    if (self.settings.sim && self.has_node) add_sim();
+    if (self.has_node) add_samplers();
+    if (self.has_node) add_node();
+    if (self.has_server) add_server();
     self.watchdog_ns = notify_watchdog_ns();
     log_line(LOG_INFO, "start", -1, "gpumgr %s in %s", argv[1], self.instance.dir);
     loop(signals);
