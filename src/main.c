@@ -15,8 +15,8 @@
 #include "client/version.h"
 
 static const struct command *const commands[] = {
-    &command_up,    &command_node, &command_status, &command_top,    &command_guard, &command_web,
-    &command_token, &command_user, &command_config, &command_doctor, &command_sim,
+    &command_up,  &command_node,  &command_server, &command_status, &command_top,    &command_guard,
+    &command_web, &command_token, &command_user,   &command_config, &command_doctor, &command_sim,
 };
 
 static const struct command *find(const char *name) {

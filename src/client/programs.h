@@ -6,6 +6,8 @@
 #include "base/error.h"
 
 #define PROGRAM_CORE "gpumgr-core"
+#define PROGRAM_NODE "gpumgr-node"
+#define PROGRAM_SERVER "gpumgr-server"
 #define PROGRAM_GPUSIM "sim/gpusim"
 #define PROGRAM_GPUSIM_TASK "sim/gpusim-task"
 #define PROGRAM_SIM_LIBRARY "sim/libnvidia-ml.so.1"

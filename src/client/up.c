@@ -1,4 +1,4 @@
-/* `gpumgr up` and `gpumgr node`: check everything that can be wrong, then become the supervisor (gpumgr-core). Until
+/* `gpumgr up`, `gpumgr node` and `gpumgr server`: check everything that can be wrong, then become the supervisor (gpumgr-core). Until
  * that last step nothing is started and nothing is left behind but the instance's directory. */
 #include <errno.h>
 #include <limits.h>
@@ -14,6 +14,7 @@
 #include "client/command.h"
 #include "client/output.h"
 #include "client/programs.h"
+#include "client/server_check.h"
 #include "client/settings_load.h"
 #include "client/sim.h"
 #include "client/surroundings.h"
@@ -92,6 +93,19 @@ static void say_what_lacks(void) {
     }
 }
 
+/* The programs of a role, and what each could be kept from by what is set. */
+static int check_role(const char *role, const struct loaded *l, struct error *e) {
+    char path[PATH_MAX];
+    bool has_node = strcmp(role, "server") != 0, has_server = strcmp(role, "node") != 0;
+    int r = 0;
+    if (has_node) r = program_find(PROGRAM_NODE, path, sizeof path, e);
+    if (r == 0 && has_server) r = program_find(PROGRAM_SERVER, path, sizeof path, e);
+    if (r == 0 && has_node) r = check_simulation(l, e);
+    if (r == 0 && has_node) r = cards_check_start(l, e);
+    if (r == 0 && has_server) r = server_check(l, e);
+    return r;
+}
+
 static int run(const struct command *self, int argc, char **argv) {
     struct flags flags;
     struct loaded loaded = {0};
@@ -102,8 +116,7 @@ static int run(const struct command *self, int argc, char **argv) {
     if (r == 0) r = flags_no_words(&flags, &e);
     if (r == 0) r = settings_load(&flags, LOAD_STRICT, &loaded, &e);
     if (r == 0) r = check_running(&loaded.values, &e);
-    if (r == 0) r = check_simulation(&loaded, &e);
-    if (r == 0) r = cards_check_start(&loaded, &e);
+    if (r == 0) r = check_role(self->name, &loaded, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     r = instance_open(loaded.values.dir, &instance, &e);
     if (r < 0) return command_fail(self, &e, error_exit_code(r));
@@ -115,37 +128,57 @@ static int run(const struct command *self, int argc, char **argv) {
     return command_fail(self, &e, EXIT_FAILED);
 }
 
-#define FLAGS_HELP                                                                                                     \
+#define WATCH_HELP                                                                                                     \
     "  --sim N             N simulated GPUs instead of real ones\n"                                                    \
     "  --gpus LIST         which to watch: all, or indices and UUIDs with commas\n"                                    \
     "  --wait-ms MS        time between two readings (1000)\n"                                                         \
     "  --guard.hot_c C     threshold temperature (the card's own)\n"                                                   \
-    "  --dir DIR           state, ring and sockets of this instance\n"                                                 \
+    "  --gpu-library PATH  the NVML library to open instead of the driver's\n"
+
+#define SERVE_HELP                                                                                                     \
     "  --listen ADDR:PORT  where the server listens (127.0.0.1:7000)\n"                                                \
-    "  --gpu-library PATH  the NVML library to open instead of the driver's\n"                                         \
+    "  --tls.cert FILE     and --tls.key FILE: HTTPS, needed beyond this machine\n"
+
+#define COMMON_HELP                                                                                                    \
+    "  --dir DIR           state, ring and sockets of this instance\n"                                                 \
     "  --config FILE       the configuration file\n"                                                                   \
     "\n"                                                                                                               \
     "Every key that `gpumgr config` lists is a flag. SIGTERM and Ctrl-C stop it, SIGHUP reloads the configuration.\n"
 
 const struct command command_up = {
     .name = "up",
-    .summary = "Watch this machine's GPUs (and, in a later version, serve what is seen)",
+    .summary = "Watch and guard this machine's GPUs, and serve the dashboard",
     .run = run,
-    .help = "usage: gpumgr up [FLAGS]\n"
-            "\n"
-            "Runs in the foreground: a supervisor, a sampler that reads the GPUs, and what else this machine does.\n"
-            "`gpumgr status` on the same machine then shows the GPUs at no cost to the driver.\n"
-            "\n" FLAGS_HELP "\n"
-            "example: gpumgr up --sim 8\n",
+    .help =
+        "usage: gpumgr up [FLAGS]\n"
+        "\n"
+        "Runs in the foreground: a sampler that reads and guards the GPUs, the node that tells what is seen, and the\n"
+        "server with history, dashboard, API and /metrics, all kept alive by a supervisor. `gpumgr status` on the\n"
+        "same machine shows the GPUs at no cost to the driver; `gpumgr web` gives you a link to the dashboard.\n"
+        "\n" WATCH_HELP SERVE_HELP COMMON_HELP "\n"
+        "example: gpumgr up --sim 8\n",
 };
 
 const struct command command_node = {
     .name = "node",
-    .summary = "Watch this machine's GPUs for a server elsewhere",
+    .summary = "Watch and guard this machine's GPUs, without a server",
     .run = run,
     .help = "usage: gpumgr node [FLAGS]\n"
             "\n"
             "As `gpumgr up`, less the server: for the machines of a fleet. Runs in the foreground.\n"
-            "\n" FLAGS_HELP "\n"
+            "\n" WATCH_HELP COMMON_HELP "\n"
             "example: gpumgr node --gpus 0,1 --wait-ms 500\n",
+};
+
+const struct command command_server = {
+    .name = "server",
+    .summary = "Serve the dashboard and the API, without watching this machine",
+    .run = run,
+    .help =
+        "usage: gpumgr server [FLAGS]\n"
+        "\n"
+        "The other half of `gpumgr up`: history, dashboard, API and /metrics, and no GPUs of its own. It shows what\n"
+        "its nodes tell it. Runs in the foreground.\n"
+        "\n" SERVE_HELP COMMON_HELP "\n"
+        "example: gpumgr server --listen 127.0.0.1:7001 --dir /srv/gpumgr\n",
 };

@@ -306,6 +306,21 @@ static bool all_down(void) {
     return true;
 }
 
+/* Where people are to look. The server writes down what it listens on; a socket whose port was left to the system too. */
+static void say_ready(void) {
+    char path[256];
+    struct error ignored;
+    AUTO(buf_done) struct buf urls = {0};
+    instance_path(&self.instance, path, sizeof path, "server/listen");
+    if (self.has_server && file_read(path, 4096, &urls, &ignored) >= 0 && strncmp(urls.s, "http", 4) == 0)
+        log_line(LOG_INFO, "dashboard", -1, "the dashboard is at %.*s; `gpumgr web` gives a link to sign in with",
+                 (int)strcspn(urls.s, "\n"), urls.s);
+    if (self.has_node)
+        log_line(LOG_INFO, "ready", -1, "watching; `gpumgr status --watch` shows it, Ctrl-C or SIGTERM ends it");
+    else
+        log_line(LOG_INFO, "ready", -1, "serving; Ctrl-C or SIGTERM ends it");
+}
+
 static void ready_look(void) {
     if (self.is_ready) return;
     for (unsigned i = 0; i < self.count; i++) {
@@ -315,8 +330,8 @@ static void ready_look(void) {
             return;
     }
     self.is_ready = true;
-    notify_send("READY=1\nSTATUS=watching");
-    log_line(LOG_INFO, "ready", -1, "watching; `gpumgr status --watch` shows it, Ctrl-C or SIGTERM ends it");
+    notify_send("READY=1\nSTATUS=%s", self.has_node ? "watching" : "serving");
+    say_ready();
 }
 
 static int64_t wake_ns(int64_t now_ns) {
