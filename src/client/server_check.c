@@ -1,16 +1,18 @@
 #include "client/server_check.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/instance.h"
 
 /* Names where the value stands, as for every other setting. */
 static int blame(const struct loaded *l, const char *key, int code, struct error *e) {
@@ -69,8 +71,31 @@ static int check_file(const char *key, const char *path, struct error *e) {
     return 0;
 }
 
+/* Started as root the server becomes somebody else, who must be able to come as far as its directory. Parts of the path
+ * that are not there yet will be made so that he can. */
+static int check_way(const char *dir, struct error *e) {
+    char want[PATH_MAX], part[PATH_MAX];
+    struct stat st;
+    if (geteuid() != 0) return 0;
+    snprintf(want, sizeof want, "%s", dir);
+    if (!*want && instance_default_dir(want, sizeof want, e) < 0) return e->code;
+    if (!realpath(want, part)) snprintf(part, sizeof part, "%s", want);
+    for (char *end = part + strlen(part); end > part; end = strrchr(part, '/')) {
+        *end = 0;
+        if (*part && stat(part, &st) == 0 && !(st.st_mode & S_IXOTH))
+            return fail(
+                e, -EACCES,
+                "dir: %.100s: the server runs as a user of its own, who may not come through %.80s; `chmod o+x` "
+                "that, or give another --dir",
+                want, part);
+    }
+    return 0;
+}
+
 int server_check(const struct loaded *l, struct error *e) {
     const struct settings *s = &l->values;
+    int way = check_way(s->dir, e);
+    if (way < 0) return blame(l, "dir", way, e);
     int r = check_file("tls.cert", s->tls_cert, e);
     if (r < 0) return blame(l, "tls.cert", r, e);
     r = check_file("tls.key", s->tls_key, e);

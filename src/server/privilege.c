@@ -125,8 +125,13 @@ static bool is_only(const struct privilege *p) {
 int privilege_drop(const struct privilege *p, struct error *e) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return fail_errno(e, errno, "no_new_privs");
     if (!p->drops) return 0;
+    int orphan_signal = 0; /* the kernel forgets it with the uid; the supervisor's end is to end us still */
+    pid_t parent = getppid();
+    prctl(PR_GET_PDEATHSIG, &orphan_signal);
     if (setgroups(0, NULL) < 0 || setresgid(p->gid, p->gid, p->gid) < 0 || setresuid(p->uid, p->uid, p->uid) < 0)
         return fail_errno(e, errno, "cannot become uid %u", (unsigned)p->uid);
     if (!is_only(p)) return fail(e, -EPERM, "uid %u still has what root had; refusing to go on", (unsigned)p->uid);
+    if (orphan_signal) prctl(PR_SET_PDEATHSIG, orphan_signal);
+    if (orphan_signal && getppid() != parent) return fail(e, -ESRCH, "whoever started this is gone");
     return 0;
 }

@@ -15,15 +15,16 @@ GPUMGR = BUILD / "gpumgr"
 
 
 def clean_env(**more):
-    """No settings of the person who runs the tests leak in."""
+    """No settings of the person who runs the tests leak in; a server takes any port that is free."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMGR_", "GPUSIM_"))}
-    return {**env, "LC_ALL": "C.UTF-8", **{k: str(v) for k, v in more.items()}}
+    return {**env, "LC_ALL": "C.UTF-8", "GPUMGR_LISTEN": "127.0.0.1:0", **{k: str(v) for k, v in more.items()}}
 
 
 class Instance:
     def __init__(self, sim=None, *flags, role="node", env=None, path=None, user=None):
         """path: the directory of another instance that has ended; else one of its own. user: run as that one (a number)."""
         self.dir = path or Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+        self.dir.chmod(0o755)  # a server that was root comes in as somebody else
         self.log_path = self.dir / "log"
         self.env = clean_env(**(env or {}), **({"GPUSIM_DIR": sim.dir} if sim else {}))
         command = [GPUMGR, role, "--dir", self.dir, *(["--gpu-library", LIBRARY, "--guard.lock-dir", sim.dir] if sim else []), *flags]
@@ -63,6 +64,15 @@ class Instance:
             except (FileNotFoundError, ProcessLookupError):
                 return False
         return [p for p in self.children() if is_sampler(p)]
+
+    def of_program(self, name):
+        """The child that is gpumgr-NAME."""
+        def is_it(pid):
+            try:
+                return Path(f"/proc/{pid}/exe").readlink().name == f"gpumgr-{name}"
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                return False
+        return [p for p in self.children() if is_it(p)]
 
     def sampler(self):
         return wait_for(self.samplers, "a sampler runs")[0]

@@ -72,8 +72,8 @@ class Simulator:
         assert verb == VERB_COMMAND and code == 0, f"{line}: {code} {text}"
         return text
 
-    def task(self, *args):
-        task = subprocess.Popen([BUILD / "sim/gpusim-task", *map(str, args)], env=self.env, stdout=subprocess.DEVNULL)
+    def task(self, *args, **more):
+        task = subprocess.Popen([BUILD / "sim/gpusim-task", *map(str, args)], env=self.env, stdout=subprocess.DEVNULL, **more)
         self.tasks.append(task)
         return task
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMGR_BUILD") or os.environ.get("BUILD_DIR") or ROOT / "build").resolve()
 GPUMGR = BUILD / "gpumgr"
 LIBRARY = BUILD / "sim/libnvidia-ml.so.1"
-COMMANDS = ["up", "node", "status", "guard", "config", "doctor", "sim"]
+COMMANDS = ["up", "node", "server", "status", "guard", "config", "doctor", "sim"]
 SIM_WORDS = ["start", "list", "load", "fault", "heal", "exec", "stop"]
 
 
@@ -46,6 +46,7 @@ def wait_for(fact, what, timeout=10):
 def place():
     """A directory on tmpfs with a short path: sockets live in it."""
     path = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+    path.chmod(0o755)
     yield path
     shutil.rmtree(path, ignore_errors=True)
 

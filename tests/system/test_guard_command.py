@@ -26,6 +26,7 @@ SET, CONFIRM, RESTORE = 3, 4, 5
 @pytest.fixture
 def place():
     path = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+    path.chmod(0o755)
     yield path
     shutil.rmtree(path, ignore_errors=True)
 

@@ -33,6 +33,7 @@ def sim(tmp_path):
 def here():
     """A directory on tmpfs, and nothing in it."""
     with tempfile.TemporaryDirectory(prefix="gm-", dir="/dev/shm") as path:
+        os.chmod(path, 0o755)  # a server that was root comes in as somebody else
         yield Path(path)
 
 
@@ -49,9 +50,9 @@ def all_gone(pids):
     return wait_for(lambda: not any(map(is_alive, pids)), "nobody is left behind")
 
 
-def refused(*flags, role="node", env=None, **more):
+def refused(*flags, role="node", env=None, program=GPUMGR, **more):
     """Runs a start that must fail; returns its sentence."""
-    run = subprocess.run([str(GPUMGR), role, *map(str, flags)], capture_output=True, text=True, timeout=20,
+    run = subprocess.run([str(program), role, *map(str, flags)], capture_output=True, text=True, timeout=20,
                          env=clean_env(**(env or {})), **more)
     assert run.returncode == 2, run
     said = [line for line in run.stderr.splitlines() if line]
@@ -70,7 +71,7 @@ def test_it_stops_with_all_its_children(sim, number, hangs):
             sim.say("fault 1 hang")
             i.wait_state(1, "not answering")
         pids = family(i)
-        assert len(pids) == 3
+        assert len(pids) == 4  # two samplers and the node
         began = time.monotonic()
         i.process.send_signal(number)
         assert i.process.wait(10) == 0
@@ -83,7 +84,7 @@ def test_a_killed_supervisor_takes_its_children_with_it():
     with Instance(None, "--sim", "2", role="up") as i:
         i.ready(2)
         pids = family(i)
-        assert len(pids) == 3
+        assert len(pids) == 5  # simulator, sampler, node, server
         began = time.monotonic()
         kill(i.process.pid)
         all_gone(pids)
@@ -93,9 +94,9 @@ def test_a_killed_supervisor_takes_its_children_with_it():
 def test_a_killed_simulator_comes_back():
     with Instance(None, "--sim", "2", "--wait-ms", "100", role="up") as i:
         i.ready(2)
-        gpusim = next(p for p in i.children() if p not in i.samplers())
+        gpusim = next(p for p in i.children() if Path(f"/proc/{p}/exe").readlink().name == "gpusim")
         kill(gpusim)
-        wait_for(lambda: gpusim not in i.children() and len(i.children()) == 2, "a new simulator")
+        wait_for(lambda: gpusim not in i.children() and len(i.children()) == 4, "a new simulator")
         i.ready(2)
 
 
@@ -190,7 +191,7 @@ def test_an_unkillable_sampler_is_fenced_not_doubled(sim):
             kill(first)
             wait_for(lambda: i.said("child_fenced"), "it is fenced", 20)
             wait_for(lambda: sorted(g["state"] for g in i.status()["gpus"]) == ["fenced", "fenced", "ok", "ok"], "two of four")
-            assert first in i.children() and len(i.children()) == 3
+            assert first in i.children() and len(i.children()) == 4
         i.ready(4)
         wait_for(lambda: i.said("fence_open"), "its end is told")
         assert first not in i.children()
@@ -360,7 +361,7 @@ def test_children_get_no_foreign_descriptors(sim):
 
 def test_a_program_that_is_not_there_is_named(here):
     """gpumgr-core and the simulator lie beside gpumgr; an installation may be broken."""
-    for name in ("gpumgr", "gpumgr-core"):
+    for name in ("gpumgr", "gpumgr-core", "gpumgr-node", "gpumgr-server"):
         subprocess.run(["cp", str(BUILD / name), str(here)], check=True)
     i = subprocess.Popen([str(here / "gpumgr"), "up", "--dir", str(here / "d"), "--sim", "2"], env=clean_env(),
                          stderr=subprocess.PIPE, text=True)
@@ -371,8 +372,10 @@ def test_a_program_that_is_not_there_is_named(here):
         i.terminate()
         i.communicate()
         assert i.returncode == 0
+    (here / "gpumgr-server").unlink()
+    assert "gpumgr-server" in refused("--dir", here / "e", program=here / "gpumgr", role="up")
     (here / "gpumgr-core").unlink()
-    run = subprocess.run([str(here / "gpumgr"), "up", "--dir", str(here / "e")], env=clean_env(), capture_output=True, text=True)
+    run = subprocess.run([str(here / "gpumgr"), "node", "--dir", str(here / "e")], env=clean_env(), capture_output=True, text=True)
     assert run.returncode != 0 and "gpumgr-core" in run.stderr and len(run.stderr.splitlines()) == 1
 
 
