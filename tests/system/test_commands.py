@@ -229,7 +229,7 @@ def test_slips(args, says):
 
 def test_config_says_where_each_value_came_from(place):
     file = place / "gpumgr.json"
-    file.write_text('{"wait_ms": 200, "guard": {"hot_c": 75}, "listen": "0.0.0.0:80"}')
+    file.write_text('{"wait_ms": 200, "guard": {"hot_c": 75}, "listen": "0.0.0.0:80", "listen_plain": true}')
     env = clean_env(GPUMGR_GUARD_HOT_C="77", GPUMGR_LISTEN=":81")
     got = json.loads(gpumgr("config", "--json", "--dir", place, "--listen", "[::1]:82", env=env).stdout)
     assert got["wait_ms"] == {"value": 200, "origin": "file", "from": str(file)}

@@ -79,6 +79,11 @@ static void refuses(void **state) {
         {"wait_ms=1000\nguard.hot_c=20", "guard.hot_c: \"20\" is not a temperature from 30"                         },
         {"WAIT_MS=1000",                 "no such key"                                                              },
         {"sampler.lost_ms=1999",         "sampler.lost_ms: 1999 is not a whole number from sampler.answer_ms (2000)"},
+        {"listen=0.0.0.0:7000",          "listen: 0.0.0.0:7000 is not the loopback address"                         },
+        {"listen=[::]:7000",             "listen: [::]:7000 is not the loopback address"                            },
+        {"listen=gpu.example:7000",      "listen: gpu.example:7000 is not the loopback address"                     },
+        {"tls.cert=/x",                  "tls.key: HTTPS needs both"                                                },
+        {"tls.key=/x",                   "tls.cert: HTTPS needs both"                                               },
         {"guard.mode=on",                "guard.mode: \"on\" is not one of auto|observe|off"                        },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
