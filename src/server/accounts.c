@@ -108,7 +108,7 @@ struct sign_in {
     struct call *call;
     char secret[SECRETS_TEXT], kept[SECRETS_PASSWORD], password[RULES_PASSWORD_MAX + 1];
     uint8_t link[SECRETS_HASH];
-    bool by_link, fits, is_tls;
+    bool by_link, fits;
     uint64_t address_key, account_key;
     struct session session;
     struct account account;
@@ -138,11 +138,11 @@ static void refuse_sign_in(struct call *c, const char *sentence) {
     call_end(c, fail(&e, -ENOKEY, "%s", sentence), &e);
 }
 
-static void set_cookie(struct call *c, bool is_tls, const char *value, int64_t age_s) {
+static void set_cookie(struct call *c, const char *value, int64_t age_s) {
     const char *base = c->server->base_path;
     if (!c->request) return;
     http_add_field(c->request, "Set-Cookie", "%s=%s; Path=%s; Max-Age=%lld; HttpOnly; SameSite=Strict%s",
-                   rules_cookie_name(is_tls, base), value, base, (long long)age_s, is_tls ? "; Secure" : "");
+                   rules_cookie_name(c->is_tls, base), value, base, (long long)age_s, c->is_tls ? "; Secure" : "");
 }
 
 /* Nobody can guess a link, so a right one need not wait for those who try; a wrong one counts as a try. */
@@ -173,7 +173,7 @@ static void sign_in_written(void *ctx, int result, const struct error *e) {
         limit_good(auth_limit(a), s->address_key);
         if (s->account_key) limit_good(auth_limit(a), s->account_key);
         if (s->by_link) signin_used(c->server);
-        set_cookie(c, s->is_tls, s->secret, AUTH_SESSION_IDLE_S);
+        set_cookie(c, s->secret, AUTH_SESSION_IDLE_S);
         snprintf(c->who.name, sizeof c->who.name, "%s", s->account.name); /* for the audit log */
         call_end(c, 204, NULL);
     }
@@ -249,7 +249,6 @@ int accounts_sign_in(struct call *c, struct error *e) {
     if (!s) abort();
     s->call = c;
     s->address_key = key;
-    s->is_tls = c->request->peer.is_tls;
     s->now_s = s->session.created = s->session.seen = accounts_now_s();
     s->replaced = c->who.means == BY_SESSION ? c->who.id : 0;
     describe(&s->session, c);
@@ -266,7 +265,6 @@ int accounts_sign_in(struct call *c, struct error *e) {
 struct sign_out {
     struct call *call;
     int64_t id;
-    bool is_tls;
 };
 
 static int write_sign_out(struct sql *db, void *ctx, struct error *e) {
@@ -279,7 +277,7 @@ static void signed_out(void *ctx, int result, const struct error *e) {
     struct sign_out *s = ctx;
     if (result >= 0) {
         auth_drop_session(s->call->server->auth, s->id);
-        set_cookie(s->call, s->is_tls, "", 0);
+        set_cookie(s->call, "", 0);
     }
     call_end(s->call, result < 0 ? result : 204, e);
     free(s);
@@ -289,7 +287,7 @@ int accounts_sign_out(struct call *c, struct error *e) {
     if (c->who.means != BY_SESSION) return fail(e, -EINVAL, "there is no session here to end");
     struct sign_out *s = calloc(1, sizeof *s);
     if (!s) abort();
-    *s = (struct sign_out){.call = c, .id = c->who.id, .is_tls = c->request->peer.is_tls};
+    *s = (struct sign_out){.call = c, .id = c->who.id};
     return accounts_submit(c, write_sign_out, signed_out, s, e);
 }
 

@@ -309,7 +309,7 @@ static enum auth_verdict check_page(const struct auth *a, const struct auth_ask 
                                     enum auth_need need, struct error *e) {
     const struct rules_origin origin = {ask->origin, ask->fetch_site, ask->host, a->setup.public_url, ask->is_tls};
     if (!rules_is_same_origin(&origin)) {
-        fail(e, -EACCES, "this call did not come from a page of this server");
+        fail(e, -EACCES, "this call did not come from a page of this server; behind a proxy, set server.public_url");
         return AUTH_CSRF;
     }
     if (caller->means == BY_SESSION && need != OPEN && (!ask->csrf || !secrets_same_text(ask->csrf, caller->csrf))) {

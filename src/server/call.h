@@ -34,6 +34,7 @@ struct call {
     struct buf out, room;               /* room: where the params lie */
     char address[48];                   /* of the caller; "unix" on the Unix socket */
     bool is_mutating;                   /* neither GET nor HEAD: it goes into the audit log */
+    bool is_tls;                        /* as the browser sees it: also by the word of a trusted proxy */
     void *ctx;                          /* for a handler that answers later */
     /* private: values of the query's and the body's fields in the order of the route's tables */
     char *query[CALL_FIELDS_MAX], *body[CALL_FIELDS_MAX];

@@ -134,6 +134,7 @@ static bool may_call(struct call *c) {
     int64_t now_s = clock_real_ns() / NS_PER_S;
     ask_from(c->server, c->request, c->address, sizeof c->address, &ask);
     c->is_mutating = ask.is_mutating;
+    c->is_tls = ask.is_tls;
     enum auth_verdict v = auth_identify(c->server->auth, &ask, now_s, &c->who, &e);
     if (v == AUTH_GOOD) v = auth_permit(c->server->auth, &ask, &c->who, c->route->need, &e);
     if (v == AUTH_GOOD) return true;

@@ -186,6 +186,20 @@ def test_behind_a_base_path():
         assert server.gpumgr("web", "--print").stdout.startswith("https://lab.example/gpus/signin#")
 
 
+def test_behind_a_proxy_with_tls():
+    with Server(server__trusted_proxies="127.0.0.1", server__public_url="https://lab.example/") as server:
+        proxy = {"X_Forwarded_Proto": "https", "X_Forwarded_For": "192.0.2.7", "Host": "lab.example"}
+        answer = server.tcp("POST", "/api/v1/session", {"link": first_link(server)}, Origin="https://lab.example", **proxy)
+        assert answer.status == 204
+        assert answer.headers["Set-Cookie"].startswith("__Host-gpumgr_session=") and "; Secure" in answer.headers["Set-Cookie"]
+        cookie = answer.cookie()
+        assert server.tcp("GET", "/api/v1/sessions", Cookie=cookie, **proxy).json["sessions"][0]["address"] == "192.0.2.7"
+        assert server.tcp("GET", "/api/v1/session", Cookie=cookie).json["user"] is None  # not in the clear
+        assert server.tcp("GET", "/healthz", **proxy).status == 401  # who comes through a proxy is not on this machine
+        assert [sign_in_by(server, f"user{n}", "wrong horse", **proxy).status for n in range(6)] == [401] * 5 + [429]
+        assert sign_in_by(server, "user", "wrong horse", **{**proxy, "X_Forwarded_For": "192.0.2.8"}).status == 401
+
+
 # ---- tokens ----
 
 def test_tokens_are_made_used_listed_and_revoked(server):
@@ -291,8 +305,8 @@ def test_accounts_are_made_changed_and_removed(server):
 
 # ---- passwords ----
 
-def sign_in_by(server, user, password):
-    return server.tcp("POST", "/api/v1/session", {"user": user, "password": password})
+def sign_in_by(server, user, password, **headers):
+    return server.tcp("POST", "/api/v1/session", {"user": user, "password": password}, **headers)
 
 
 def test_passwords(server):
