@@ -41,13 +41,14 @@ struct http_conn {
 struct http_server {
     struct loop *loop;
     struct http_service service;
+    struct http_limits limits;
     struct http_listener *listeners;
     struct http_conn *conns, *dead;
     struct event *reaper, *ticker;
     unsigned count;
-    bool is_draining, is_full_said;
+    bool is_draining;
     const char *common;
-    int64_t now_ns, date_s;
+    int64_t date_s;
     char date[64];
 };
 

@@ -160,10 +160,10 @@ void http_stream_begin(struct http_request *r, const char *type) {
     write_head(r, 200, type, -1, &head);
     put_out(c, &head, NULL, 0, NULL);
     c->state = CONN_STREAM;
-    c->stream_max = HTTP_STREAM_QUEUE_MAX;
+    c->stream_max = c->server->limits.stream_queue;
     c->moved_ns = clock_boot_ns();
     /* a slow reader's bytes wait here, where they are counted, and not by the megabyte in the kernel */
-    int room = HTTP_STREAM_QUEUE_MAX;
+    int room = (int)c->server->limits.stream_queue;
     setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     buf_done(&r->body);
 }
@@ -172,8 +172,8 @@ void http_stream_write(struct http_request *r, struct http_shared *bytes) {
     struct http_conn *c = r->conn;
     if (c->state != CONN_STREAM) return;
     size_t waiting = conn_output(c);
-    if (!waiting && bytes->len + HTTP_STREAM_QUEUE_MAX > c->stream_max)
-        c->stream_max = bytes->len + HTTP_STREAM_QUEUE_MAX;
+    if (!waiting && bytes->len + c->server->limits.stream_queue > c->stream_max)
+        c->stream_max = bytes->len + c->server->limits.stream_queue;
     if (waiting + bytes->len > c->stream_max) {
         conn_kill(c);
         return;

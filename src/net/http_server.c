@@ -22,6 +22,13 @@
 #define LINGER_NS (2 * NS_PER_S)
 #define READ_AHEAD (64 * 1024) /* bytes of a connection that are read before anyone asks for them */
 
+const struct http_limits http_usual_limits = {.connections = 1024,
+                                              .per_address = 128,
+                                              .idle_ns = 60 * NS_PER_S,
+                                              .request_ns = 30 * NS_PER_S,
+                                              .stall_ns = 30 * NS_PER_S,
+                                              .stream_queue = 256 * 1024};
+
 struct http_listener {
     struct http_listener *next;
     struct http_server *server;
@@ -80,7 +87,7 @@ static void request_reset(struct http_conn *c) {
     c->looked = 0;
     c->chunks = (struct http_chunks){0};
     c->state = CONN_HEAD;
-    c->deadline_ns = clock_boot_ns() + HTTP_IDLE_NS;
+    c->deadline_ns = clock_boot_ns() + c->server->limits.idle_ns;
 }
 
 static void refuse(struct http_conn *c, int code, const char *sentence) {
@@ -101,7 +108,7 @@ static void take_head(struct http_conn *c) {
     size_t len = evbuffer_get_length(in);
     struct error e;
     if (!len) return;
-    if (!c->looked) c->deadline_ns = clock_boot_ns() + HTTP_REQUEST_NS;
+    if (!c->looked) c->deadline_ns = clock_boot_ns() + c->server->limits.request_ns;
     if (len > HTTP_HEAD_MAX + 1) len = HTTP_HEAD_MAX + 1;
     const char *bytes = (const char *)evbuffer_pullup(in, (ssize_t)len);
     long end = bytes ? http_head_find(bytes, len, &c->looked, &e) : fail(&e, -ENOMEM, "no memory");
@@ -233,13 +240,13 @@ static void peer_from(struct http_peer *p, const struct http_listener *l, int fd
 }
 
 static bool is_crowded(const struct http_server *s, const struct http_peer *p, const struct sockaddr *address) {
-    if (s->count >= HTTP_CONNECTIONS_MAX) return true;
+    if (s->count >= s->limits.connections) return true;
     if (p->is_unix || is_loopback(address)) return false;
     if (s->service.is_proxy && s->service.is_proxy(s->service.ctx, &p->address)) return false;
     unsigned n = 0;
     for (const struct http_conn *c = s->conns; c; c = c->next)
         n += !c->request.peer.is_unix && memcmp(&c->request.peer.address, &p->address, sizeof p->address) == 0;
-    return n >= HTTP_PER_ADDRESS_MAX;
+    return n >= s->limits.per_address;
 }
 
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int len,
@@ -285,7 +292,7 @@ static bool is_stalled(struct http_conn *c, int64_t now_ns) {
     size_t left = conn_output(c);
     if (!left || left < c->queued) c->moved_ns = now_ns;
     c->queued = left;
-    return now_ns - c->moved_ns > HTTP_STALL_NS;
+    return now_ns - c->moved_ns > c->server->limits.stall_ns;
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *ctx) {
@@ -316,13 +323,25 @@ int http_server_new(struct loop *l, const struct http_service *service, struct h
     s->service = *service;
     s->reaper = event_new(loop_base(l), -1, 0, reap, s);
     s->ticker = event_new(loop_base(l), -1, EV_PERSIST, on_tick, s);
-    struct timeval second = {.tv_sec = 1};
-    if (!s->reaper || !s->ticker || event_add(s->ticker, &second) < 0) {
+    if (!s->reaper || !s->ticker) {
         http_server_free(s);
         return fail(e, -ENOMEM, "the web server cannot be made");
     }
+    http_set_limits(s, &http_usual_limits);
     *ret = s;
     return 0;
+}
+
+/* Looks four times within the shortest of them, and once a second at most. */
+void http_set_limits(struct http_server *s, const struct http_limits *limits) {
+    s->limits = *limits;
+    int64_t least_ns = limits->idle_ns;
+    if (limits->request_ns < least_ns) least_ns = limits->request_ns;
+    if (limits->stall_ns < least_ns) least_ns = limits->stall_ns;
+    int64_t every_us = least_ns / 4 / NS_PER_US;
+    if (every_us > 1000000) every_us = 1000000;
+    struct timeval every = {.tv_sec = every_us / 1000000, .tv_usec = every_us % 1000000};
+    event_add(s->ticker, &every);
 }
 
 static void listeners_close(struct http_server *s) {

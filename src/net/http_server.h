@@ -16,13 +16,18 @@
 #include "net/http_parse.h"
 #include "net/loop.h"
 
-#define HTTP_CONNECTIONS_MAX 1024
-#define HTTP_PER_ADDRESS_MAX 128 /* of one address beyond loopback */
-#define HTTP_IDLE_NS (60ll * 1000000000)
-#define HTTP_REQUEST_NS (30ll * 1000000000) /* from a request's first byte to its last */
-#define HTTP_STALL_NS (30ll * 1000000000)   /* a reader that takes nothing for so long is gone */
 #define HTTP_BODY_MAX (1024 * 1024)
-#define HTTP_STREAM_QUEUE_MAX (256 * 1024)
+
+/* What one side may ask of the other; all sizes in bytes. */
+struct http_limits {
+    unsigned connections;
+    unsigned per_address; /* of one address beyond loopback that is no proxy's */
+    int64_t idle_ns;      /* between two requests */
+    int64_t request_ns;   /* from a request's first byte to its last */
+    int64_t stall_ns;     /* a reader that takes nothing for so long is gone */
+    size_t stream_queue;  /* what waits for the reader of a stream */
+};
+extern const struct http_limits http_usual_limits;
 
 struct http_server;
 struct http_conn;
@@ -83,6 +88,9 @@ bool http_is_exposed(const struct http_server *s);
 /* No new connections; idle ones are closed, the others after their reply; streams end at once. http_is_drained: all over. */
 void http_drain(struct http_server *s);
 bool http_is_drained(const struct http_server *s);
+
+/* Other limits than the usual ones. */
+void http_set_limits(struct http_server *s, const struct http_limits *limits);
 
 /* Lines that all replies carry, besides the fixed ones of http_reply.c; each ends with CRLF. The text must stay. */
 void http_set_common(struct http_server *s, const char *lines);

@@ -1,0 +1,292 @@
+/* The web server with limits so small that a test can wait for them: whoever is slow, silent or greedy is let go, and
+ * answers that come later find their way or learn that nobody waits. The loop runs in a thread of its own; the client is
+ * this one, with sockets that block until there is something to see. */
+#include "net/http_server.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/test.h"
+#include "tests/unit/scratch.h"
+
+#define HOST "Host: x\r\n\r\n"
+
+static const struct http_limits small = {.connections = 8,
+                                         .per_address = 8,
+                                         .idle_ns = 400 * NS_PER_MS,
+                                         .request_ns = 200 * NS_PER_MS,
+                                         .stall_ns = 300 * NS_PER_MS,
+                                         .stream_queue = 64 * 1024};
+
+struct rig {
+    struct loop *loop;
+    struct http_server *http;
+    pthread_t thread;
+    char dir[64], path[108];
+    _Atomic int gone, streams;
+    struct http_request *stream, *later;
+    _Atomic bool has_later;
+};
+
+static void on_gone(struct http_request *r) {
+    struct rig *rig = r->ctx;
+    if (rig->stream == r) rig->stream = NULL;
+    if (rig->later == r) rig->later = NULL;
+    atomic_fetch_add(&rig->gone, 1);
+}
+
+static void fill(void *ctx) {
+    static char block[16384];
+    struct rig *rig = ctx;
+    if (!rig->stream) return;
+    struct http_shared *s = http_shared_new(block, sizeof block);
+    http_stream_write(rig->stream, s);
+    http_shared_drop(s);
+}
+
+static void answer(void *ctx) {
+    struct rig *rig = ctx;
+    if (rig->later) http_reply(rig->later, 200, "text/plain", "later", 5);
+    rig->later = NULL;
+}
+
+static void serve(void *ctx, struct http_request *r) {
+    static char large[4 * 1024 * 1024];
+    struct rig *rig = ctx;
+    r->ctx = rig;
+    if (strcmp(r->head.path, "/large") == 0) {
+        http_reply(r, 200, "text/plain", large, sizeof large);
+    } else if (strcmp(r->head.path, "/stream") == 0) {
+        rig->stream = r;
+        http_on_gone(r, on_gone);
+        http_stream_begin(r, "text/event-stream");
+    } else if (strcmp(r->head.path, "/later") == 0) {
+        rig->later = r;
+        http_on_gone(r, on_gone);
+        atomic_store(&rig->has_later, true);
+    } else {
+        http_reply(r, 200, "text/plain", r->body.len ? r->body.s : "ok", r->body.len ? r->body.len : 2);
+    }
+}
+
+static size_t body_max(void *ctx, const struct http_request *r) { return 64; }
+
+static void refuse(void *ctx, struct http_request *r, int status, const char *sentence) {
+    http_reply(r, status, "text/plain", sentence, strlen(sentence));
+}
+
+static void *run(void *ctx) {
+    struct rig *rig = ctx;
+    loop_run(rig->loop);
+    return NULL;
+}
+
+static void stop(void *ctx) { loop_stop(((struct rig *)ctx)->loop); }
+
+static int setup(void **state) {
+    static struct rig rig;
+    struct error e;
+    struct http_service service = {.body_max = body_max, .serve = serve, .refuse = refuse, .ctx = &rig};
+    memset(&rig, 0, sizeof rig);
+    snprintf(rig.path, sizeof rig.path, "%s/http.sock", scratch_make(rig.dir, "/dev/shm"));
+    assert_int_equal(loop_new(&rig.loop, &e), 0);
+    assert_int_equal(http_server_new(rig.loop, &service, &rig.http, &e), 0);
+    http_set_limits(rig.http, &small);
+    assert_int_equal(http_listen_unix(rig.http, rig.path, 0600, &e), 0);
+    pthread_create(&rig.thread, NULL, run, &rig);
+    *state = &rig;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct rig *rig = *state;
+    loop_post(rig->loop, stop, rig);
+    pthread_join(rig->thread, NULL);
+    http_server_free(rig->http);
+    loop_free(rig->loop);
+    scratch_remove(rig->dir);
+    return 0;
+}
+
+/* ---- the client ---- */
+
+static int connect_to(const struct rig *rig) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strcpy(a.sun_path, rig->path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct timeval most = {.tv_sec = 10};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static void say(int fd, const char *text) {
+    size_t n = strlen(text);
+    assert_int_equal(send(fd, text, n, MSG_NOSIGNAL), n);
+}
+
+/* Reads to the end, or until `until` is there. */
+static char *hear(int fd, const char *until) {
+    static char text[65536];
+    size_t len = 0;
+    text[0] = 0;
+    while (len < sizeof text - 1 && (!until || !strstr(text, until))) {
+        ssize_t n = recv(fd, text + len, sizeof text - 1 - len, 0);
+        if (n <= 0) {
+            assert_true(n == 0 || errno == ECONNRESET);
+            break;
+        }
+        len += (size_t)n;
+        text[len] = 0;
+    }
+    return text;
+}
+
+/* How many bytes come until the end. */
+static size_t drain(int fd) {
+    static char text[65536];
+    size_t len = 0;
+    for (ssize_t n; (n = recv(fd, text, sizeof text, 0)) > 0;) len += (size_t)n;
+    return len;
+}
+
+static void wait_gone(struct rig *rig, int want) {
+    int64_t until_ns = clock_boot_ns() + 10 * NS_PER_S;
+    while (atomic_load(&rig->gone) < want) {
+        assert_true(clock_boot_ns() < until_ns);
+        usleep(1000);
+    }
+}
+
+/* ---- tests ---- */
+
+static void pipelined(void **state) {
+    int fd = connect_to(*state);
+    say(fd, "GET /a HTTP/1.1\r\n" HOST "POST /b HTTP/1.1\r\nContent-Length: 3\r\n" HOST "one"
+            "POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HOST "3\r\ntwo\r\n0\r\n\r\n"
+            "GET /d HTTP/1.1\r\nConnection: close\r\n" HOST);
+    const char *got = hear(fd, NULL), *one = strstr(got, "\r\n\r\none"), *two = strstr(got, "\r\n\r\ntwo");
+    assert_non_null(one);
+    assert_true(two > one);
+    assert_non_null(strstr(two, "Connection: close"));
+    close(fd);
+}
+
+static void slow_head(void **state) {
+    int fd = connect_to(*state);
+    say(fd, "GET / HTTP/1.1\r\nA");
+    assert_non_null(strstr(hear(fd, NULL), "HTTP/1.1 408 "));
+    close(fd);
+}
+
+static void slow_body(void **state) {
+    int fd = connect_to(*state);
+    say(fd, "POST / HTTP/1.1\r\nContent-Length: 9\r\n" HOST "abc");
+    assert_non_null(strstr(hear(fd, NULL), "HTTP/1.1 408 "));
+    close(fd);
+}
+
+static void idle(void **state) {
+    int fd = connect_to(*state);
+    assert_string_equal(hear(fd, NULL), "");
+    close(fd);
+}
+
+static void too_large(void **state) {
+    int fd = connect_to(*state);
+    say(fd, "POST / HTTP/1.1\r\nContent-Length: 65\r\n" HOST);
+    assert_non_null(strstr(hear(fd, NULL), "HTTP/1.1 413 "));
+    close(fd);
+    fd = connect_to(*state);
+    say(fd, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HOST "40\r\n"
+            "0123456789012345678901234567890123456789012345678901234567890123\r\n1\r\n");
+    assert_non_null(strstr(hear(fd, NULL), "HTTP/1.1 413 "));
+    close(fd);
+}
+
+static void continues(void **state) {
+    int fd = connect_to(*state);
+    say(fd, "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n" HOST);
+    assert_non_null(strstr(hear(fd, "\r\n\r\n"), "HTTP/1.1 100 Continue"));
+    say(fd, "abc");
+    assert_non_null(strstr(hear(fd, "abc"), "HTTP/1.1 200 "));
+    close(fd);
+}
+
+/* Connections of earlier tests may still be there: at most eight are answered, and the tenth is not. */
+static void crowded(void **state) {
+    int fd[10], answered = 0;
+    for (int i = 0; i < 10; i++) {
+        fd[i] = connect_to(*state);
+        ssize_t n = send(fd[i], "GET / HTTP/1.1\r\n" HOST, 27, MSG_NOSIGNAL);
+        if (n > 0 && strstr(hear(fd[i], "\r\n\r\nok"), "200 OK")) answered++;
+    }
+    assert_in_range(answered, 1, 8);
+    for (int i = 0; i < 10; i++) close(fd[i]);
+}
+
+/* Whoever asks for much and takes nothing is dropped; whoever takes it gets all of it. */
+static void stalled(void **state) {
+    int fd = connect_to(*state), good = connect_to(*state);
+    say(fd, "GET /large HTTP/1.1\r\n" HOST);
+    say(good, "GET /large HTTP/1.1\r\nConnection: close\r\n" HOST);
+    assert_true(drain(good) > 4 * 1024 * 1024);
+    close(good);
+    usleep(600 * 1000); /* the reader's own slowness is what is tested */
+    assert_true(drain(fd) < 4 * 1024 * 1024);
+    close(fd);
+}
+
+static void slow_stream(void **state) {
+    struct rig *rig = *state;
+    int fd = connect_to(rig), before = atomic_load(&rig->gone);
+    say(fd, "GET /stream HTTP/1.1\r\n" HOST);
+    assert_non_null(strstr(hear(fd, "\r\n\r\n"), "text/event-stream"));
+    for (int i = 0; i < 64; i++) loop_post(rig->loop, fill, rig);
+    wait_gone(rig, before + 1);
+    drain(fd);
+    close(fd);
+}
+
+static void later(void **state) {
+    struct rig *rig = *state;
+    int fd = connect_to(rig), before = atomic_load(&rig->gone);
+    atomic_store(&rig->has_later, false);
+    say(fd, "GET /later HTTP/1.1\r\n" HOST);
+    while (!atomic_load(&rig->has_later)) usleep(1000);
+    loop_post(rig->loop, answer, rig);
+    assert_non_null(strstr(hear(fd, "later"), "200 OK"));
+    atomic_store(&rig->has_later, false);
+    say(fd, "GET /later HTTP/1.1\r\n" HOST);
+    while (!atomic_load(&rig->has_later)) usleep(1000);
+    close(fd);
+    wait_gone(rig, before + 1);
+    loop_post(rig->loop, answer, rig);
+}
+
+/* Whoever shuts his side down after the request still gets the answer. */
+static void half_closed(void **state) {
+    int fd = connect_to(*state);
+    say(fd, "GET /large HTTP/1.1\r\n" HOST);
+    shutdown(fd, SHUT_WR);
+    assert_true(drain(fd) > 4 * 1024 * 1024);
+    close(fd);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pipelined),   cmocka_unit_test(slow_head),   cmocka_unit_test(slow_body),
+        cmocka_unit_test(idle),        cmocka_unit_test(too_large),   cmocka_unit_test(continues),
+        cmocka_unit_test(stalled),     cmocka_unit_test(slow_stream), cmocka_unit_test(later),
+        cmocka_unit_test(half_closed), cmocka_unit_test(crowded),
+    };
+    return cmocka_run_group_tests_name("http_server", tests, setup, teardown);
+}
