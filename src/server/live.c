@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "model/guard.h"
 
 #define FIRST_FOR_NS (5ll * 1000000000) /* how long a reading counts before the node has told */
 
@@ -190,6 +191,12 @@ static int take_xids(const struct taking *t, struct error *e) {
     return 0;
 }
 
+/* The guard's readings change every second; what is shown of it seldom does. */
+static bool looks_alike(const struct ring_guard *a, const struct ring_guard *b) {
+    return a->mode == b->mode && a->lever == b->lever && a->reason == b->reason && a->limit == b->limit &&
+           a->baseline == b->baseline && a->target[GUARD_CORE] == b->target[GUARD_CORE] && strcmp(a->why, b->why) == 0;
+}
+
 static int take_guard(const struct taking *t, struct error *e) {
     struct ring_guard guard;
     uint16_t number;
@@ -197,9 +204,10 @@ static int take_guard(const struct taking *t, struct error *e) {
     if (r < 0) return r;
     struct live_device *d = device_of(t, number);
     if (!d) return no_device(number, e);
+    bool has_guard = guard.since_real_ns || *guard.why;
+    if (has_guard != d->has_guard || !looks_alike(&guard, &d->guard)) d->changed |= LIVE_GUARD;
     d->guard = guard;
-    d->has_guard = guard.since_real_ns || *guard.why;
-    d->changed |= LIVE_GUARD;
+    d->has_guard = has_guard;
     return 0;
 }
 
