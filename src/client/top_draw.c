@@ -137,7 +137,7 @@ static void draw_totals(struct canvas *c, const struct top_data *d, const struct
     snprintf(words[1], sizeof words[1], "%.0f/%.0fG", t->used / gib, t->memory / gib);
     snprintf(words[2], sizeof words[2], "%.0f/%.0fW", t->power_w, t->limit_w);
     snprintf(words[3], sizeof words[3], "hottest GPU %d, %.0f%s", t->hottest_gpu, t->hottest, c->has_utf8 ? "°C" : "C");
-    int x = 1, room = c->width - 2, meter = (room - 66) / 3;
+    int x = 1, room = c->width - 2, meter = (room - 70) / 3;
     if (meter > 24) meter = 24;
     if (meter < 4) meter = 4;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {

@@ -67,7 +67,10 @@ static void label_text(const struct metric *m, char *ret, size_t room) {
         size_t n = strlen(ret), k = strlen(ends[i]);
         if (n > k && strcmp(ret + n - k, ends[i]) == 0 && (i == 0 || m->unit != UNIT_NUMBER)) ret[n - k] = 0;
     }
-    if (m->unit == UNIT_BYTES && m->kind == KIND_GAUGE && strcmp(ret, "memory") == 0) snprintf(ret, room, "%s", name);
+    if (m->unit == UNIT_SECONDS && m->kind == KIND_COUNTER) {
+        size_t n = strlen(ret);
+        snprintf(ret + n, room - n, " time");
+    }
     for (char *c = ret; *c; c++)
         if (*c == '_') *c = ' ';
 }
@@ -162,7 +165,7 @@ void top_draw_gpu(struct canvas *c, const struct top_data *d, struct top_state *
             right = (i / rows + 1) * c->width / columns;
         if (row < 0 || row >= shown) continue;
         draw_metric(c, d, s, gpu, of[i], left + 1, y + 1 + row, right - left - 3);
-        if (i == s->metric) canvas_mark(c, left + 1, y + 1 + row, right - left - 3, STYLE_SELECTED);
+        if (i == s->metric) canvas_mark(c, left + 1, y + 1 + row, LABEL + 1 + VALUE, STYLE_SELECTED);
     }
     if (count)
         canvas_printf(c, 16, y, c->width - 18, STYLE_KEY, " %s: %s ", metrics[of[s->metric]].name,
