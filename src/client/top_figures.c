@@ -151,9 +151,14 @@ void top_figures(const struct view *v, const struct view_device *d, double hot_c
     *f = (struct top_figures){.is_well = view_is_well(d)};
     for (int i = 0; i < GAUGES; i++) {
         f->style[i] = gauges[i].style;
+        f->metric[i] = gauges[i].metric;
         f->notch[i] = NAN;
     }
     f->value[GAUGE_UTIL] = get(v, d, METRIC_UTIL_GPU);
+    if (isnan(f->value[GAUGE_UTIL])) { /* a card that is cut by MIG counts only this */
+        f->value[GAUGE_UTIL] = get(v, d, METRIC_ACTIVE_GRAPHICS);
+        f->metric[GAUGE_UTIL] = METRIC_ACTIVE_GRAPHICS;
+    }
     f->full[GAUGE_UTIL] = 1;
     f->value[GAUGE_MEMORY] = get(v, d, METRIC_MEMORY_USED);
     f->full[GAUGE_MEMORY] = get(v, d, METRIC_MEMORY_TOTAL);

@@ -15,6 +15,7 @@ struct top_figures {
     double full[GAUGES];  /* what a full meter stands for */
     double notch[GAUGES]; /* a mark below it, as a share: the limit that a guard holds; NaN: none */
     uint32_t style[GAUGES];
+    int metric[GAUGES]; /* whose history its chart shows */
     double sm_mhz, memory_mhz, memory_temp_c, fan, pstate;
     double sm_active, tensor_active, dram_active; /* true activity, where the card counts it */
     double rx_bps, tx_bps;
@@ -30,6 +31,6 @@ void top_figures(const struct view *v, const struct view_device *d, double hot_c
 /* "97%", "101/141G", "78/83C", "688/700W"; "-" where it is not known. Short, for a line, or longer, for a panel. */
 void top_gauge_text(const struct top_figures *f, enum top_gauge g, bool has_utf8, bool is_long, char *ret, size_t room);
 
-int top_gauge_metric(enum top_gauge g);     /* whose history its chart shows */
-int top_gauge_line(enum top_gauge g);       /* and which other metric is a line in it, or -1 */
+int top_gauge_metric(enum top_gauge g);     /* as a rule; top_figures.metric may know better */
+int top_gauge_line(enum top_gauge g);       /* which other metric is a line in its chart, or -1 */
 const char *top_gauge_word(enum top_gauge); /* "util" */

@@ -116,8 +116,8 @@ static void draw_gauge(struct canvas *c, const struct top_data *d, const struct 
     if (!w->spark[g]) return;
     float values[SPARK_MAX];
     int step = top_step_s(s, w->spark[g]);
-    history_series(history_find(&d->history, gpu->inventory.uuid), top_gauge_metric((enum top_gauge)g),
-                   d->view.boot_ns / 1000000000, step, values, w->spark[g]);
+    history_series(history_find(&d->history, gpu->inventory.uuid), f->metric[g], d->view.boot_ns / 1000000000, step,
+                   values, w->spark[g]);
     double lo = g == GAUGE_TEMP ? 20 : 0;
     canvas_chart(
         c, x, y, w->spark[g], 1,

@@ -69,7 +69,7 @@ static void draw_gauge(const struct panel *p, int g) {
     int step = top_step_s(p->s, chart_w), metric = top_gauge_line((enum top_gauge)g);
     int64_t now_s = p->d->view.boot_ns / 1000000000;
     const struct history_device *h = history_find(&p->d->history, p->gpu->inventory.uuid);
-    history_series(h, top_gauge_metric((enum top_gauge)g), now_s, step, values, chart_w);
+    history_series(h, p->f.metric[g], now_s, step, values, chart_w);
     if (metric >= 0) history_series(h, metric, now_s, step, line, chart_w);
     double lo = g == GAUGE_TEMP ? 20 : 0, hi = p->f.full[g] + (g == GAUGE_TEMP ? 5 : 0);
     int chart_h = p->band_h - (p->band_h >= 3); /* air, where there is some */
@@ -191,7 +191,11 @@ static void draw_instances(const struct panel *p, int y) {
         top_gauge_text(&f, GAUGE_MEMORY, p->c->has_utf8, true, text, sizeof text);
         canvas_printf(p->c, p->x, y, 18, STYLE_PLAIN, "%s %s", p->c->has_utf8 ? "└" : "-", view_short_name(one));
         canvas_meter(p->c, p->x + 19, y, p->width / 4, f.value[GAUGE_MEMORY] / f.full[GAUGE_MEMORY], NAN, STYLE_MEMORY);
-        canvas_text(p->c, p->x + 20 + p->width / 4, y++, p->width - 20 - p->width / 4, text, STYLE_PLAIN);
+        int x = p->x + 20 + p->width / 4;
+        x += canvas_text(p->c, x, y, p->x + p->width - x, text, STYLE_PLAIN);
+        if (!isnan(f.value[GAUGE_UTIL]))
+            canvas_printf(p->c, x, y, p->x + p->width - x, STYLE_PLAIN, ", %.0f%% active", f.value[GAUGE_UTIL] * 100);
+        y++;
     }
 }
 
