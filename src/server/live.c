@@ -1,6 +1,7 @@
 #include "server/live.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,10 +192,13 @@ static int take_xids(const struct taking *t, struct error *e) {
     return 0;
 }
 
+static bool is_same(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
 /* The guard's readings change every second; what is shown of it seldom does. */
 static bool looks_alike(const struct ring_guard *a, const struct ring_guard *b) {
-    return a->mode == b->mode && a->lever == b->lever && a->reason == b->reason && a->limit == b->limit &&
-           a->baseline == b->baseline && a->target[GUARD_CORE] == b->target[GUARD_CORE] && strcmp(a->why, b->why) == 0;
+    return a->mode == b->mode && a->lever == b->lever && a->reason == b->reason && is_same(a->limit, b->limit) &&
+           is_same(a->baseline, b->baseline) && is_same(a->target[GUARD_CORE], b->target[GUARD_CORE]) &&
+           strcmp(a->why, b->why) == 0;
 }
 
 static int take_guard(const struct taking *t, struct error *e) {
