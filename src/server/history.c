@@ -1,0 +1,336 @@
+#include "server/history.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "model/series_flush.h"
+#include "server/history_own.h"
+
+#define EVENTS_MAX 100000 /* not yet flushed: more come only when nothing can be stored */
+
+const struct history_class_row history_classes[CLASS_COUNT] = {
+    [CLASS_RAW_PART] = {HISTORY_RAW,    2 * MS_PER_HOUR, CLASS_RAW,          SERIES_QUICK},
+    [CLASS_RAW] = {HISTORY_RAW,    2 * MS_PER_HOUR, -1,                 SERIES_SMALL},
+    [CLASS_MINUTE_PART] = {HISTORY_MINUTE, 2 * MS_PER_HOUR, CLASS_MINUTE_HOURS, SERIES_QUICK},
+    [CLASS_MINUTE_HOURS] = {HISTORY_MINUTE, 2 * MS_PER_HOUR, CLASS_MINUTE,       SERIES_QUICK},
+    [CLASS_MINUTE] = {HISTORY_MINUTE, MS_PER_DAY,      -1,                 SERIES_SMALL},
+    [CLASS_HOUR_PART] = {HISTORY_HOUR,   2 * MS_PER_HOUR, CLASS_HOUR_HOURS,   SERIES_QUICK},
+    [CLASS_HOUR_HOURS] = {HISTORY_HOUR,   2 * MS_PER_HOUR, CLASS_HOUR_DAY,     SERIES_QUICK},
+    [CLASS_HOUR_DAY] = {HISTORY_HOUR,   MS_PER_DAY,      CLASS_HOUR,         SERIES_QUICK},
+    [CLASS_HOUR] = {HISTORY_HOUR,   32 * MS_PER_DAY, -1,                 SERIES_SMALL},
+};
+const int64_t history_tier_ms[3] = {0, MS_PER_MINUTE, MS_PER_HOUR};
+
+const char *history_tier_name(enum history_tier t) {
+    static const char *const names[] = {"raw", "minute", "hour"};
+    return names[t];
+}
+
+void scratch_reserve(struct history *h, size_t n) {
+    if (h->scratch.room >= n) return;
+    free(h->scratch.at);
+    free(h->scratch.v);
+    h->scratch.room = n + n / 4;
+    h->scratch.at = malloc(h->scratch.room * sizeof *h->scratch.at);
+    h->scratch.v = malloc(h->scratch.room * sizeof *h->scratch.v);
+    if (!h->scratch.at || !h->scratch.v) abort();
+}
+
+/* After a restart flush rows go back into memory, as readings that are flushed. */
+struct recovery {
+    struct history *h;
+    struct subject *subject;
+    uint32_t first; /* round */
+};
+
+static int recover_subject(void *ctx, uint64_t id, const int64_t *at_ms, size_t rounds, struct error *e) {
+    struct recovery *r = ctx;
+    r->subject = names_subject_by_id(r->h, (int64_t)id);
+    if (!r->subject) return fail(e, -EBADMSG, "a flush row of nobody");
+    struct rounds *now = &r->subject->now;
+    r->first = now->n;
+    if (now->room - now->n < rounds) {
+        now->room = now->n + (uint32_t)rounds + 64;
+        now->at_ms = realloc(now->at_ms, now->room * sizeof *now->at_ms);
+        if (!now->at_ms) abort();
+    }
+    memcpy(now->at_ms + now->n, at_ms, rounds * sizeof *at_ms);
+    now->n += (uint32_t)rounds;
+    now->flushed = now->flushing = now->n;
+    return 0;
+}
+
+static int recover_series(void *ctx, uint64_t id, const uint32_t *round, const int64_t *v, size_t n,
+                          enum series_kind kind, struct error *e) {
+    struct recovery *r = ctx;
+    struct named_series *s =
+        id < SERIES_COLUMN_MAX ? names_series_by_id(r->h, HISTORY_SERIES_BASE + (int64_t)id) : NULL;
+    if (!s || s->subject != r->subject) return fail(e, -EBADMSG, "a flush row of an unknown series");
+    struct run *now = &s->now;
+    if (now->room - now->n < n) {
+        now->room = now->n + now->n / 4 + (uint32_t)n + 32;
+        now->v = realloc(now->v, now->room * sizeof *now->v);
+        now->round = realloc(now->round, now->room * sizeof *now->round);
+        if (!now->v || !now->round) abort();
+    }
+    for (size_t i = 0; i < n; i++) {
+        now->v[now->n] = series_value(kind, s->scale, v[i]);
+        if (!isfinite(now->v[now->n])) return fail(e, -EBADMSG, "a flush row with what is no number");
+        now->round[now->n++] = r->first + round[i];
+        r->h->samples++;
+    }
+    now->flushed = now->flushing = now->n;
+    return 0;
+}
+
+/* A row that cannot be read costs its seconds, not the rest. */
+static int recover(void *ctx, int64_t id, const void *marker, size_t marker_len, const uint8_t *data, size_t len,
+                   struct error *e) {
+    static const struct flush_visit visit = {recover_subject, recover_series};
+    struct history *h = ctx;
+    struct recovery r = {.h = h};
+    struct error why;
+    h->flush_id = id;
+    buf_clear(&h->marker);
+    buf_add(&h->marker, marker, marker_len);
+    if (flush_walk(data, len, &visit, &r, &why) < 0) h->stats.damaged_rows++;
+    return 0;
+}
+
+static int load(struct history *h, struct error *e) {
+    int r = db_open(h->path, true, &h->db, e);
+    if (r >= 0) r = names_load(h, e);
+    if (r >= 0) r = db_marker(h->db, &h->marker, e);
+    if (r >= 0) r = db_flushes(h->db, recover, h, e);
+    return r;
+}
+
+int history_open(const char *path, const struct history_options *options, struct history **ret, struct error *e) {
+    struct history *h = calloc(1, sizeof *h);
+    if (!h) abort();
+    if (strlen(path) >= sizeof h->path) {
+        free(h);
+        return fail(e, -ENAMETOOLONG, "%.60s...: too long a path", path);
+    }
+    memcpy(h->path, path, strlen(path) + 1);
+    if (options) h->options = *options;
+    if (h->options.keep_days <= 0) h->options.keep_days = 7;
+    if (h->options.rollup_days <= 0) h->options.rollup_days = 366;
+    if (h->options.part_ms <= 0) h->options.part_ms = 10 * MS_PER_MINUTE;
+    if (h->options.part_samples == 0) h->options.part_samples = 512 * 1024;
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_mutex_init(&h->gate, NULL);
+    h->coder = series_coder_new();
+    int r = load(h, e);
+    if (r < 0) {
+        history_close(h);
+        return r;
+    }
+    *ret = h;
+    return 0;
+}
+
+void history_close(struct history *h) {
+    if (!h) return;
+    if (h->db && db_checkpoint(h->db, NULL) < 0) h->has_written = true; /* the next opening carries it over */
+    db_close(h->db);
+    names_free(h);
+    series_coder_free(h->coder);
+    for (int i = 0; i < 3; i++) block_writer_done(&h->writers[i]);
+    buf_done(&h->marker);
+    buf_done(&h->row);
+    free(h->events);
+    free(h->scratch.at);
+    free(h->scratch.v);
+    pthread_mutex_destroy(&h->lock);
+    pthread_mutex_destroy(&h->gate);
+    free(h);
+}
+
+void history_marker(const struct history *h, const void **ret, size_t *ret_len) {
+    *ret = h->marker.s;
+    *ret_len = h->marker.len;
+}
+
+static bool is_time(int64_t at_ms) { return at_ms >= 0 && at_ms < HISTORY_TIME_MAX_MS; }
+
+int history_add(struct history *h, int64_t at_ms, const struct history_value *values, size_t n) {
+    if (!is_time(at_ms)) return -ERANGE;
+    int taken = 0;
+    pthread_mutex_lock(&h->lock);
+    bool is_full = h->samples + n > 4 * h->options.part_samples;
+    for (size_t i = 0; i < n && !is_full; i++) {
+        if (!isfinite(values[i].value) || values[i].series < 0 || (size_t)values[i].series >= h->series_count) continue;
+        memory_add(h, h->series[values[i].series], at_ms, values[i].value);
+        taken++;
+    }
+    h->stats.added += (uint64_t)taken;
+    if (is_full) h->stats.dropped += n;
+    pthread_mutex_unlock(&h->lock);
+    return is_full ? -ENOSPC : taken;
+}
+
+int history_event_add(struct history *h, const struct history_event *event) {
+    if (!is_time(event->at_ms)) return -ERANGE;
+    int r = 0;
+    pthread_mutex_lock(&h->lock);
+    if (event->subject[0] && !names_subject_make(h, event->subject, NULL)) {
+        r = -EINVAL;
+    } else if (h->event_count == EVENTS_MAX) {
+        h->stats.dropped++;
+        r = -ENOSPC;
+    } else {
+        if (h->event_count == h->event_room) {
+            h->event_room = h->event_room ? 2 * h->event_room : 8;
+            h->events = realloc(h->events, h->event_room * sizeof *h->events);
+            if (!h->events) abort();
+        }
+        h->events[h->event_count] = *event;
+        h->events[h->event_count++].id = event->at_ms << 16;
+    }
+    pthread_mutex_unlock(&h->lock);
+    return r;
+}
+
+/* What is new of one subject, in the row. */
+static int flush_one(struct history *h, struct flush_writer *w, struct subject *s) {
+    uint32_t first = s->now.flushed, rounds = s->now.n - first;
+    size_t series = 0;
+    int count = 0;
+    s->now.flushing = s->now.n;
+    if (rounds == 0) return 0;
+    for (size_t i = 0; i < s->series_count; i++) series += s->series[i]->now.n > s->series[i]->now.flushed;
+    flush_subject(w, (uint64_t)s->id, s->now.at_ms + first, rounds, series);
+    for (size_t i = 0; i < s->series_count; i++) {
+        struct run *r = &s->series[i]->now;
+        uint32_t n = r->n - r->flushed;
+        double step;
+        r->flushing = r->n;
+        if (n == 0) continue;
+        scratch_reserve(h, n);
+        enum series_kind kind = SERIES_REAL;
+        if (s->series[i]->scale > 0)
+            kind = series_scale(r->v + r->flushed, n, s->series[i]->scale, h->scratch.v, &step);
+        else
+            memcpy(h->scratch.v, r->v + r->flushed, n * sizeof *r->v);
+        flush_series(w, (uint64_t)(s->series[i]->id - HISTORY_SERIES_BASE), rounds, r->round + r->flushed, first,
+                     h->scratch.v, n, kind);
+        count += (int)n;
+    }
+    return count;
+}
+
+/* The commit was good: from here on it is stored. */
+static void flush_settle(struct history *h, size_t subjects, size_t series, size_t events) {
+    for (size_t i = 0; i < subjects; i++) h->subjects[i]->now.flushed = h->subjects[i]->now.flushing;
+    for (size_t i = 0; i < series; i++) h->series[i]->now.flushed = h->series[i]->now.flushing;
+    for (size_t i = 0; i < subjects; i++) h->subjects[i]->is_stored = true;
+    for (size_t i = 0; i < series; i++) h->series[i]->is_stored = true;
+    h->has_new_names = subjects < h->subject_count || series < h->series_count;
+    h->event_count -= events;
+    if (h->event_count) memmove(h->events, h->events + events, h->event_count * sizeof *h->events);
+    h->stats.flushes++;
+}
+
+/* Copies of what is new, so that no lock is held while the disk is written. */
+struct fresh {
+    struct subject **subjects;
+    struct named_series **series;
+    struct history_event *events;
+    size_t subject_count, series_count, event_count;
+};
+static void fresh_done(struct fresh *f) {
+    free(f->subjects);
+    free(f->series);
+    free(f->events);
+}
+
+static void *copy(const void *from, size_t bytes) {
+    void *to = malloc(bytes ? bytes : 1);
+    if (!to) abort();
+    if (bytes) memcpy(to, from, bytes);
+    return to;
+}
+
+static int collect(struct history *h, struct fresh *f) {
+    int count = 0;
+    struct flush_writer w;
+    pthread_mutex_lock(&h->lock);
+    buf_clear(&h->row);
+    flush_begin(&w, &h->row);
+    for (size_t i = 0; i < h->subject_count; i++) count += flush_one(h, &w, h->subjects[i]);
+    flush_end(&w);
+    f->subject_count = h->subject_count;
+    f->series_count = h->series_count;
+    f->event_count = h->event_count;
+    if (h->has_new_names) {
+        f->subjects = copy(h->subjects, h->subject_count * sizeof *h->subjects);
+        f->series = copy(h->series, h->series_count * sizeof *h->series);
+    }
+    f->events = copy(h->events, h->event_count * sizeof *h->events);
+    pthread_mutex_unlock(&h->lock);
+    return count;
+}
+
+static int store_names(struct history *h, const struct fresh *f, struct error *e) {
+    int r = 0;
+    for (size_t i = 0; f->subjects && i < f->subject_count && r >= 0; i++)
+        if (!f->subjects[i]->is_stored) r = db_name_put(h->db, f->subjects[i]->id, 0, f->subjects[i]->name, 0, e);
+    for (size_t i = 0; f->series && i < f->series_count && r >= 0; i++) {
+        const struct named_series *s = f->series[i];
+        if (!s->is_stored) r = db_name_put(h->db, s->id, s->subject->id, s->name, s->scale, e);
+    }
+    return r;
+}
+
+static int store_events(struct history *h, const struct fresh *f, struct error *e) {
+    int r = 0;
+    for (size_t i = 0; i < f->event_count && r >= 0; i++) {
+        int64_t subject = 0;
+        if (f->events[i].subject[0]) {
+            pthread_mutex_lock(&h->lock);
+            subject = names_subject(h, f->events[i].subject)->id;
+            pthread_mutex_unlock(&h->lock);
+        }
+        r = db_event_put(h->db, &f->events[i], subject, e);
+    }
+    return r;
+}
+
+int history_flush(struct history *h, const void *marker, size_t marker_len, struct error *e) {
+    AUTO(fresh_done) struct fresh f = {0};
+    int count = collect(h, &f);
+    bool is_same = marker_len == h->marker.len && (marker_len == 0 || memcmp(marker, h->marker.s, marker_len) == 0);
+    if (count == 0 && f.event_count == 0 && !f.subjects && is_same) return 0;
+    int r = db_begin(h->db, e);
+    if (r >= 0) r = store_names(h, &f, e);
+    if (r >= 0) r = store_events(h, &f, e);
+    if (r >= 0) r = db_flush_put(h->db, h->flush_id + 1, marker, marker_len, &h->row, e);
+    pthread_mutex_lock(&h->gate); /* events leave memory when they are in the file */
+    if (r >= 0) r = db_commit(h->db, e);
+    if (r >= 0) {
+        h->flush_id++;
+        buf_clear(&h->marker);
+        buf_add(&h->marker, marker, marker_len);
+        h->has_written = true;
+        pthread_mutex_lock(&h->lock);
+        flush_settle(h, f.subject_count, f.series_count, f.event_count);
+        pthread_mutex_unlock(&h->lock);
+    } else {
+        db_rollback(h->db);
+    }
+    pthread_mutex_unlock(&h->gate);
+    return r < 0 ? r : count;
+}
+
+void history_stats(struct history *h, struct history_stats *ret) {
+    pthread_mutex_lock(&h->lock);
+    *ret = h->stats;
+    ret->memory_samples = h->samples;
+    ret->series = h->series_count;
+    ret->subjects = h->subject_count;
+    pthread_mutex_unlock(&h->lock);
+}
