@@ -52,13 +52,27 @@ static bool any_container(const struct top_processes *p) {
     return false;
 }
 
-static struct places place(int width, const struct top_processes *p) {
+/* A server may not tell what only /proc knows; here it will be known in the next frame. */
+static bool any_known(const struct top_processes *p, int column) {
+    for (int i = 0; i < p->count; i++)
+        if (!isnan(column == COL_CPU ? p->of[i].cpu : column == COL_RAM ? p->of[i].host_bytes : p->of[i].running_s))
+            return true;
+    return false;
+}
+
+static bool is_there(int column, int width, const struct top_processes *p, bool is_remote) {
+    if (width < columns[column].least) return false;
+    if (column == COL_CONTAINER) return any_container(p);
+    return !is_remote || (column != COL_CPU && column != COL_RAM && column != COL_TIME) || any_known(p, column);
+}
+
+static struct places place(int width, const struct top_processes *p, bool is_remote) {
     struct places at = {0};
     int x = 1, user = 4;
     for (int i = 0; i < p->count; i++)
         if (text_width(p->of[i].user) > user) user = text_width(p->of[i].user);
     for (int i = 0; i < COLUMNS; i++) {
-        if (width < columns[i].least || (i == COL_CONTAINER && !any_container(p))) continue;
+        if (!is_there(i, width, p, is_remote)) continue;
         at.x[i] = x;
         at.width[i] = i == COL_COMMAND                ? width - x
                       : i == COL_USER && width >= 100 ? (user > 20 ? 20 : user)
@@ -152,7 +166,7 @@ static void draw_title(struct canvas *c, const struct top_data *d, const struct 
 }
 
 void top_draw_processes(struct canvas *c, const struct top_data *d, struct top_state *s, int y, int height) {
-    struct places at = place(c->width, &s->shown);
+    struct places at = place(c->width, &s->shown, d->is_remote);
     int room = height - 2;
     draw_title(c, d, s, y);
     draw_head(c, &at, s, y + 1);

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from instance import GPUMGR, clean_env
-from simulator import wait_for
+from instance import GPUMGR, Instance, clean_env
+from simulator import BUILD, Simulator, wait_for
 from test_top import Pane, pytestmark  # noqa: F401
 
 UUIDS = [f"GPU-0000000{i}-aaaa" for i in range(2)]
@@ -168,7 +168,7 @@ def test_a_broken_stream_is_said_and_mended(stub, pane):
     stub.hang_up()
     wait_for(lambda: stub.streams, "it connects again", 15)
     stub.say("delta", {"gpus": {UUIDS[0]: {"metrics": {"gpu_temperature_celsius": 44}}}})
-    p.shows(r" 44/83°C", 15)
+    p.shows(r" 44 of 83 °C", 15)
     p.keys("q")
     p.shows(r"top ended with 0")
     stop.set()
@@ -214,3 +214,33 @@ def test_tokens_and_what_is_wrong(tmp_path):
     stub.server_close()
     out = once("--server", stub.url)
     assert out.returncode == 1 and "no connection" in out.stderr, out
+
+
+@pytest.mark.skipif(not (BUILD / "gpumgr-server").exists(), reason="no server in this build")
+def test_the_server_itself(tmp_path, pane):
+    """No stand-in: all of gpumgr up, with a token, and a card that is lost and comes back."""
+    with Simulator(tmp_path / "sim", "--model", "h200:2,rtx4090") as sim:
+        task = sim.task("--gpu", 1, "--demand", "80%", "--memory", "9G", "--forever")
+        with Instance(sim, "--listen", "127.0.0.1:0", role="up") as i:
+            i.ready(3)
+            address = i.dir / "run/server/listen"
+            wait_for(lambda: address.exists() and address.read_text().strip(), "the server listens")
+            url = address.read_text().split()[0]
+            token = subprocess.run([str(GPUMGR), "token", "new", "top", "--dir", str(i.dir)], capture_output=True, text=True, env=i.env, timeout=20)
+            (tmp_path / "token").write_text(token.stdout.split()[0] + "\n")
+            p = pane((100, 30), "--server", url, "--token-file", tmp_path / "token")
+            p.shows(r"3 GPUs, 1 busy")
+            p.shows(rf"^ +{task.pid} +\w+ +1 +C +9\.0G .*gpusim-task")
+            assert "STALE" not in p.text()
+            sim.say("fault 0 lost")
+            p.shows(r"LOST \d+ m?s", 15)
+            p.shows(r"GPU 0: lost", 15)
+            sim.say("heal 0")
+            p.shows_no(r"NEEDS ATTENTION", 30)
+            task.kill()
+            task.wait()
+            p.shows(r"No process uses a GPU", 15)
+            p.keys("q")
+            p.settled()
+            out = once("--server", url)
+            assert out.returncode == 1 and "--token-file" in out.stderr, out
