@@ -133,7 +133,8 @@ static int take_message(void *ctx, const char *event, const char *data, size_t l
     AUTO(tree_done) struct json_tree *j = NULL;
     struct error e;
     f->heard_ns = clock_boot_ns();
-    if (json_tree_parse(data, len, &j, &e) < 0) return -EPROTO;
+    if (json_tree_parse(data, len, &j, &e) < 0) /* without a change the rest would be wrong: begin again */
+        return strcmp(event, "snapshot") == 0 || strcmp(event, "delta") == 0 ? -EPROTO : 0;
     if (strcmp(event, "snapshot") == 0) {
         begin(f, j);
         return 0;

@@ -40,7 +40,7 @@ static void reader_gone(struct http_request *r) {
 
 static void begin(struct streams *s, const char *name) {
     buf_clear(&s->text);
-    buf_printf(&s->text, "event: %s\ndata: ", name);
+    buf_printf(&s->text, "event: %s\ndata:", name); /* a space would make the JSON writer put a comma */
 }
 
 static struct http_shared *finish(struct streams *s) {
