@@ -29,7 +29,12 @@
 #define OPEN_PATIENCE_NS (1500 * NS_PER_MS) /* for all GPUs to be opened; the board is then laid out without the rest */
 #define OPEN_LONGEST_NS (10 * NS_PER_S)
 #define COUNT_LOOK_NS (10 * NS_PER_S)
-#define RING_KEEPS_NS (8 * NS_PER_S)
+/* The ring is the spool between sampler and server: it outlasts a server's last flush (5 s), its restart, and the node's
+ * pause between two tries. A card near its target is read ten times a second whatever the pace, slow readings come on
+ * top: hence the least. */
+#define RING_KEEPS_NS (30 * NS_PER_S)
+#define RING_SLOTS_LEAST 256
+#define RING_SLOTS_MOST 4096
 #define SETTINGS_MAX 65536
 #define LEAVE_NS (2 * NS_PER_S)
 #define BUDGET_NS (200 * NS_PER_MS)
@@ -154,9 +159,9 @@ static void greet(unsigned place) {
 static int board_make(unsigned count, struct error *e) {
     int64_t slots = RING_KEEPS_NS / self.common.base_ns;
     struct ring_spec spec = {.devices = count,
-                             .slots = (uint32_t)(slots < 64     ? 64
-                                                 : slots > 1024 ? 1024
-                                                                : slots),
+                             .slots = (uint32_t)(slots < RING_SLOTS_LEAST  ? RING_SLOTS_LEAST
+                                                 : slots > RING_SLOTS_MOST ? RING_SLOTS_MOST
+                                                                           : slots),
                              .inventory = self.inventory};
     pthread_mutex_lock(&self.common.lock); /* the main thread beats on a board of before */
     int r = board_open(&self.board, self.ring_path, &spec, e);
