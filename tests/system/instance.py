@@ -17,7 +17,8 @@ GPUMGR = BUILD / "gpumgr"
 def clean_env(**more):
     """No settings of the person who runs the tests leak in; a server takes any port that is free."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMGR_", "GPUSIM_"))}
-    return {**env, "LC_ALL": "C.UTF-8", "GPUMGR_LISTEN": "127.0.0.1:0", **{k: str(v) for k, v in more.items()}}
+    env = {**env, "LC_ALL": "C.UTF-8", "GPUMGR_LISTEN": "127.0.0.1:0", **more}
+    return {k: str(v) for k, v in env.items() if v is not None}
 
 
 class Instance:
