@@ -325,9 +325,10 @@ static void ready_look(void) {
     if (self.is_ready) return;
     for (unsigned i = 0; i < self.count; i++) {
         const struct child *c = &self.child[i];
-        /* a machine without a driver is watched as well: say so after a while */
-        if (c->has_heart && (!c->heart || (!c->heart->ready_ns && clock_boot_ns() - c->started_ns < 2 * NS_PER_S)))
-            return;
+        /* a machine without a driver is watched as well, and one without a server: say so after a while */
+        int64_t grace_ns = (self.part[i] == PART_SERVER ? 5 : 2) * NS_PER_S;
+        bool is_awaited = c->start_ns != INT64_MAX && clock_boot_ns() - c->started_ns < grace_ns;
+        if (c->has_heart && (!c->heart || (!c->heart->ready_ns && is_awaited))) return;
     }
     self.is_ready = true;
     notify_send("READY=1\nSTATUS=%s", self.has_node ? "watching" : "serving");

@@ -71,14 +71,13 @@ def test_all_parts_come_up_and_are_found(sim):
         i.ready(2)
         serves(i)
         assert len(i.samplers()) == len(i.of_program("node")) == len(i.of_program("server")) == 1
-        wait_for(lambda: i.said("ready"), "it says that it watches")
-        assert url_of(i) in i.said("dashboard")[0]["text"]
+        assert url_of(i) in wait_for(lambda: i.said("dashboard"), "it says where to look")[0]["text"]
 
 
 def test_a_terminal_is_told_where_to_look(tmp_path):
     with Instance(None, "--sim", "1", role="up") as quiet:  # a second one, to see that each says its own
-        pid, terminal = pty.fork()
         place = Path(f"/dev/shm/gm-tty-{os.getpid()}")
+        pid, terminal = pty.fork()
         if pid == 0:
             os.execve(str(GPUMGR), ["gpumgr", "up", "--sim", "1", "--dir", str(place)], clean_env())
         try:
