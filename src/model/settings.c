@@ -41,6 +41,8 @@ const struct option settings_table[] = {
     {"sampler.slow_percent", "0.064",          "Percent of one core that slow metrics of up to eight GPUs may cost together, per reading a second; more GPUs an eighth each", OPT_REAL, AT(slow_percent), 0.0005, 10},
     {"sampler.kmsg",         "/dev/kmsg",      "Kernel log to read XIDs from (empty: none)", OPT_PATH, AT(kmsg)},
     {"exporter.dcgm_names",  "false",          "On /metrics also the names, labels and units of dcgm-exporter, for dashboards that exist", OPT_BOOL, AT(dcgm_names)},
+    {"history.keep_days",    "7",              "How many days every reading is kept", OPT_INT, AT(keep_days), 1, 3660},
+    {"history.rollup_days",  "366",            "How many days the least, mean and greatest of minutes and hours are kept, and events", OPT_INT, AT(rollup_days), 1, 36600},
     {"tell.severity",        "warning",        "Who is told: events that are at least so severe", OPT_CHOICE, AT(tell_severity), .choices = "info|warning|error|critical"},
     {"tell.again_s",         "600",            "The same thing is not told again sooner", OPT_INT, AT(tell_again_s), 1, 604800},
     {"tell.webhook",         "",               "URL that gets each message as JSON, in Alertmanager's form (empty: none)", OPT_TEXT, AT(tell_webhook)},

@@ -16,7 +16,12 @@ int api_gpu(struct call *c, struct error *e);
 int api_nodes(struct call *c, struct error *e);
 int api_node(struct call *c, struct error *e);
 
+/* api_history.c */
+extern const struct route_field api_history_query[];
+int api_history(struct call *c, struct error *e);
+
 /* api_events.c */
+extern const struct route_field api_events_query[];
 int api_events(struct call *c, struct error *e);
 
 /* api_groups.c */

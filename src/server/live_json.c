@@ -301,7 +301,9 @@ void live_told(struct live *l, int64_t now_ns) {
 
 void live_json_event(struct buf *b, const struct event *ev, int64_t id, const char *node, const struct inventory *gpu) {
     json_open(b, '{');
-    if (id) json_pair_int(b, "id", id);
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)id); /* a text: it has more digits than numbers in browsers do */
+    if (id) json_pair_str(b, "id", text);
     gpu_json_number(b, "time", (double)ev->real_ns / NS_PER_S, 0.001);
     json_pair_str(b, "severity", event_severity_name((enum event_severity)ev->severity));
     json_pair_str(b, "kind", ev->kind);

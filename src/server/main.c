@@ -118,15 +118,30 @@ static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t ma
     struct tell_about about = {
         .stream = stream, .mark = (uint64_t)mark, .node = n->name, .gpu = gpu_of(n, ev), .event = ev};
     tell_event(self.tell, &about);
-    if (is_new) streams_event(self.streams, ev, 0, n->name, gpu_of(n, ev));
+    if (!is_new) return;
+    recorder_event(self.recorder, n, gpu_of(n, ev), ev);
+    streams_event(self.streams, ev, 0, n->name, gpu_of(n, ev));
 }
+
+static void on_sample(void *ctx, struct live_node *n, struct live_device *d, const struct sample *s) {
+    recorder_sample(self.recorder, d, s);
+}
+
+static void on_host(void *ctx, struct live_node *n, const struct host_sample *s) { recorder_host(self.recorder, n, s); }
 
 static void on_round(void *ctx, struct live_node *n) { streams_round(self.streams); }
 
 static int live_make(struct error *e) {
     char path[300];
-    self.live =
-        (struct live){.marks = &self.marks, .on_event = on_event, .event_mark = event_mark, .on_round = on_round};
+    self.live = (struct live){.marks = &self.marks,
+                              .on_sample = on_sample,
+                              .on_host = on_host,
+                              .on_event = on_event,
+                              .event_mark = event_mark,
+                              .on_round = on_round};
+    snprintf(path, sizeof path, "%s/history.db", self.privilege.state_dir);
+    int r = recorder_new(self.loop, path, &self.settings, &self.marks, &self.recorder, e);
+    if (r < 0) return r;
     self.streams = streams_new(self.loop, &self.live);
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
     return links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
@@ -246,6 +261,7 @@ static int serve_main(int argc, char **argv) {
     }
     http_server_free(self.http);
     links_free(self.links);
+    recorder_free(self.recorder);
     streams_free(self.streams);
     live_done(&self.live);
     marks_list_done(&self.marks);

@@ -16,6 +16,7 @@
 #include "server/link.h"
 #include "server/live.h"
 #include "server/privilege.h"
+#include "server/recorder.h"
 #include "server/state.h"
 #include "server/stream.h"
 #include "server/tell.h"
@@ -33,6 +34,7 @@ struct server {
     struct groups groups;
     struct marks_list marks;
     struct live live;
+    struct recorder *recorder;
     struct links *links;
     struct streams *streams;
     struct tell *tell;
