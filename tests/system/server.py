@@ -83,7 +83,7 @@ class Server:
 
     def stop(self, kill=False):
         (self.process.kill if kill else self.process.terminate)()
-        self.process.wait(15)
+        assert self.process.wait(15) == (-9 if kill else 0), self.log_path.read_text()
 
     def __enter__(self):
         return self
