@@ -16,19 +16,19 @@
 
 static int find_verb(const struct account_verb *verbs, size_t count, const struct flags *f,
                      const struct account_verb **ret, struct error *e) {
-    *ret = &verbs[0];
     if (!f->word_count) return 0;
     struct nearest near = {.typed = f->words[0]};
-    *ret = NULL;
+    const struct account_verb *found = NULL;
     for (size_t i = 0; i < count; i++) {
         nearest_offer(&near, verbs[i].name);
-        if (strcmp(verbs[i].name, f->words[0]) == 0) *ret = &verbs[i];
+        if (strcmp(verbs[i].name, f->words[0]) == 0) found = &verbs[i];
     }
-    if (!*ret && near.best) return fail(e, -EINVAL, "what is \"%.60s\"? did you mean %s?", f->words[0], near.best);
-    if (!*ret) return fail(e, -EINVAL, "what is \"%.60s\"? --help lists the words", f->words[0]);
-    size_t want = (*ret)->needs ? 2 : 1;
-    if (f->word_count < want) return fail(e, -EINVAL, "%s: %s is missing", (*ret)->name, (*ret)->needs);
-    if (f->word_count > want) return fail(e, -EINVAL, "%s: what is \"%.60s\"?", (*ret)->name, f->words[want]);
+    if (!found && near.best) return fail(e, -EINVAL, "what is \"%.60s\"? did you mean %s?", f->words[0], near.best);
+    if (!found) return fail(e, -EINVAL, "what is \"%.60s\"? --help lists the words", f->words[0]);
+    size_t want = found->needs ? 2 : 1;
+    if (f->word_count < want) return fail(e, -EINVAL, "%s: %s is missing", found->name, found->needs);
+    if (f->word_count > want) return fail(e, -EINVAL, "%s: what is \"%.60s\"?", found->name, f->words[want]);
+    *ret = found;
     return 0;
 }
 
@@ -65,7 +65,7 @@ int account_run(const struct command *self, const struct account_verb *verbs, si
     };
     struct flags flags;
     struct loaded loaded = {0};
-    const struct account_verb *verb = NULL;
+    const struct account_verb *verb = &verbs[0];
     struct error e;
     int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
     if (r == 0 && flags.wants_help) return command_help(self);

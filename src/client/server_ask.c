@@ -28,6 +28,7 @@ static int take(void *ctx, const struct json_leaf *leaf, struct error *e) {
 bool server_field(const struct buf *answer, const char *name, char *ret, size_t room) {
     struct wanted w = {name, ret, room, false};
     struct error ignored;
+    *ret = 0;
     if (!answer->len || json_walk(answer->s, answer->len, take, &w, &ignored) < 0) return false;
     return w.is_there;
 }

@@ -106,7 +106,7 @@ static void token_written(void *ctx, int result, const struct error *e) {
 
 static int read_wish(const struct call *c, struct token *ret, struct error *e) {
     const char *name = call_field(c, "name"), *role = call_field(c, "role");
-    double life_s;
+    double life_s = 0;
     int r = accounts_may_make(&c->who, e);
     if (r == 0) r = rules_check_label("name", name, e);
     if (r == 0) r = call_field_number(c, "expires_s", 0, (double)TOKEN_LIFE_MAX_S, 0, &life_s, e);

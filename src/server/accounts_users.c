@@ -114,7 +114,7 @@ static void put_written(void *ctx, int result, const struct error *e) {
 int accounts_user_put(struct call *c, struct error *e) {
     const char *role = call_field(c, "role"), *disabled = call_field(c, "disabled");
     enum auth_role parsed = ROLE_NOBODY;
-    double uid;
+    double uid = -1;
     int r = rules_check_name("user", c->param[0], e);
     if (r == 0) r = call_field_number(c, "uid", 0, UID_MAX_EVER, -1, &uid, e);
     if (r < 0) return r;
@@ -236,8 +236,8 @@ int accounts_password(struct call *c, struct error *e) {
     if (!is_own && c->who.role != ROLE_ADMIN)
         return fail(e, -EACCES, "only an administrator may set somebody else's password");
     int r = accounts_may_make(&c->who, e);
-    if (r == 0) r = find(c, &a, e);
     if (r < 0) return r;
+    if (!a) return fail(e, -ENOENT, "there is no account %.60s", c->param[0]);
     struct password *p = calloc(1, sizeof *p);
     if (!p) abort();
     p->call = c;
@@ -282,7 +282,7 @@ static void page_read(void *ctx, int result, const struct error *e) {
 }
 
 int accounts_audit(struct call *c, struct error *e) {
-    double before, limit;
+    double before = 0, limit = 100;
     int r = call_query_number(c, "before", 1, 9e15, 0, &before, e);
     if (r == 0) r = call_query_number(c, "limit", 1, AUDIT_PAGE_MAX, 100, &limit, e);
     if (r < 0) return r;

@@ -214,7 +214,7 @@ int store_first_link_waits(struct sql *db, int64_t now_s, struct error *e) {
 
 /* Ends the one unused longest when there are too many: of this account, or of all. */
 static int make_room(struct sql *db, int64_t user, int64_t *ret_ended, struct error *e) {
-    int64_t own, all;
+    int64_t own = 0, all = 0;
     *ret_ended = 0;
     int r = sql_int(db, &own, e, "SELECT count(*) FROM sessions WHERE user=?", "i", user);
     if (r == 0) r = sql_int(db, &all, e, "SELECT count(*) FROM sessions", "");
@@ -256,7 +256,7 @@ int store_session_seen(struct sql *db, int64_t id, int64_t seen, struct error *e
 /* ---- tokens ---- */
 
 int store_add_token(struct sql *db, struct token *t, struct error *e) {
-    int64_t own, all;
+    int64_t own = 0, all = 0;
     int r = sql_int(db, &own, e, "SELECT count(*) FROM tokens WHERE user=?", "i", t->user);
     if (r == 0) r = sql_int(db, &all, e, "SELECT count(*) FROM tokens", "");
     if (r < 0) return r;

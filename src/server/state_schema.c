@@ -40,7 +40,7 @@ static const char *const steps[] = {
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }
 
 static int refuse_foreign(struct sql *db, const char *path, int64_t version, struct error *e) {
-    int64_t id, tables;
+    int64_t id = 0, tables = 0;
     int r = sql_int(db, &id, e, "PRAGMA application_id", "");
     if (r == 0) r = sql_int(db, &tables, e, "SELECT count(*) FROM sqlite_schema", "");
     if (r < 0) return r;

@@ -2,9 +2,14 @@
 
 import http.client
 import os
+import pty
 import random
 import re
+import select
+import shutil
+import signal
 import subprocess
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from server import SERVER, Server
+from instance import clean_env
+from server import GPUMGR, SERVER, Server
 from simulator import wait_for
 
 NOBODY = 65534
@@ -576,3 +582,35 @@ def test_what_was_acknowledged_outlives_a_kill(server):
         assert server.sign_in(link).status == 401, "a used link came back"
     server.stop()
     assert server.database("PRAGMA integrity_check") == [("ok",)]
+
+
+# ---- all of it ----
+
+def test_up_shows_the_link_on_a_terminal():
+    place = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+    place.chmod(0o755)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(GPUMGR, ["gpumgr", "up", "--sim", "1", "--dir", str(place), "--listen", "127.0.0.1:0"], clean_env())
+    shown = b""
+    try:
+        deadline = time.monotonic() + 20
+        while b"signin#" not in shown or b"serving at" not in shown:
+            assert time.monotonic() < deadline, shown
+            if select.select([terminal], [], [], 0.2)[0]:
+                shown += os.read(terminal, 4096)
+        link = re.search(rb"(http://127\.0\.0\.1:\d+)/signin#([A-Za-z0-9_-]{43})", shown)
+        assert link.group(2).decode() in (place / "server/signin-link").read_text()
+        connection = http.client.HTTPConnection(link.group(1).decode().split("//")[1], timeout=20)
+        assert Server.request(connection, "POST", "/api/v1/session", {"link": link.group(2).decode()}, {}).status == 204
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        os.set_blocking(terminal, False)
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:  # its last words must not fill the terminal
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    os.read(terminal, 4096)
+                except OSError:
+                    time.sleep(0.05)
+        os.close(terminal)
+        shutil.rmtree(place, ignore_errors=True)
