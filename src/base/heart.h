@@ -6,9 +6,10 @@
 #include "base/error.h"
 
 struct heart {
-    _Atomic int64_t beat_ns;  /* boot clock */
-    _Atomic int64_t ready_ns; /* when the child first did what it is for; 0: not yet */
-    _Atomic int64_t open_ns;  /* how long its slowest GPU took to open: the next child has to wait for so long */
+    _Atomic int64_t beat_ns;       /* boot clock */
+    _Atomic int64_t ready_ns;      /* when the child first did what it is for; 0: not yet */
+    _Atomic int64_t given_back_ns; /* when it had put back all that it had changed; 0: it has not */
+    _Atomic int64_t open_ns;       /* how long its slowest GPU took to open: the next child has to wait for so long */
 };
 
 int heart_make(struct heart **ret, int *ret_fd, struct error *e) MUST_CHECK;

@@ -63,7 +63,7 @@ int child_start(struct child *c, int64_t now_ns, struct error *e) {
     }
     if (c->heart) {
         c->heart->beat_ns = now_ns;
-        c->heart->ready_ns = 0;
+        c->heart->ready_ns = c->heart->given_back_ns = 0;
     }
     pid_t parent = getpid();
     pid_t pid = fork();

@@ -38,7 +38,8 @@ struct guarding {
     struct guard_policy policy;
     struct guard_state state;
     enum ring_guard_mode mode;
-    _Atomic bool acts; /* the same, for other threads */
+    _Atomic bool acts;       /* the same, for other threads */
+    _Atomic bool is_settled; /* has taken the card, or will not: what is then left to do is to give it back */
     char record_path[400], why[96];
     char dir[200], lock_path[400];
     char left_path[400]; /* the record that another guard may have left, which had the card before; "": none */

@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -36,65 +34,82 @@ static void run(char *const *argv, int out, int err) {
     _exit(127);
 }
 
-/* It has closed its output, so it is about to end; if not, it is killed, and reaped with the other children. */
-static bool ended_well(pid_t pid) {
-    int status;
-    for (int64_t until_ns = clock_boot_ns() + NS_PER_S; clock_boot_ns() < until_ns;) {
-        pid_t got = waitpid(pid, &status, WNOHANG);
-        if (got != 0) return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        clock_sleep_until(clock_boot_ns() + NS_PER_MS);
+static void done(struct reload *r) {
+    for (int i = 0; i < 2; i++) {
+        fd_done(&r->fd[i]);
+        buf_done(&r->said[i]);
     }
-    kill(pid, SIGKILL);
-    return false;
-}
-
-/* Reads both pipes to their ends; false when that takes too long or is too much. */
-static bool collect(int out, int err, struct buf *text, struct buf *words) {
-    struct pollfd fds[] = {
-        {.fd = out, .events = POLLIN},
-        {.fd = err, .events = POLLIN}
+    *r = (struct reload){
+        .fd = {-1, -1}
     };
-    struct buf *into[] = {text, words};
-    int64_t until_ns = clock_boot_ns() + PATIENCE_NS;
-    while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-        int64_t left_ns = until_ns - clock_boot_ns();
-        if (left_ns <= 0 || poll(fds, 2, (int)(left_ns / NS_PER_MS) + 1) < 0) return false;
-        for (int i = 0; i < 2; i++) {
-            char part[4096];
-            if (!fds[i].revents) continue;
-            ssize_t n = read(fds[i].fd, part, sizeof part);
-            if (n <= 0) fds[i].fd = -1;
-            if (n > 0) buf_add(into[i], part, (size_t)n);
-            if (into[i]->len > OUTPUT_MAX) return false;
-        }
-    }
-    return true;
 }
 
-int reload_settings(char *const *argv, struct settings *ret, struct error *e) {
+void reload_cancel(struct reload *r) {
+    if (r->pid > 0) kill(r->pid, SIGKILL); /* and not waited for: it may be stuck, and is reaped with the others */
+    done(r);
+}
+
+int reload_begin(struct reload *r, char *const *argv, int64_t now_ns, struct error *e) {
     int out[2], err[2];
-    AUTO(buf_done) struct buf text = {0}, words = {0};
-    if (pipe2(out, O_CLOEXEC) < 0) return fail_errno(e, errno, "reload");
-    if (pipe2(err, O_CLOEXEC) < 0) {
+    if (pipe2(out, O_CLOEXEC | O_NONBLOCK) < 0) return fail_errno(e, errno, "reload");
+    if (pipe2(err, O_CLOEXEC | O_NONBLOCK) < 0) {
         close(out[0]);
         close(out[1]);
         return fail_errno(e, errno, "reload");
     }
     pid_t pid = fork();
-    if (pid == 0) run(argv, out[1], err[1]);
+    if (pid == 0) {
+        fcntl(out[1], F_SETFL, 0); /* it is a program like any other: it waits for its reader */
+        fcntl(err[1], F_SETFL, 0);
+        run(argv, out[1], err[1]);
+    }
+    int errnum = errno;
     close(out[1]);
     close(err[1]);
-    buf_puts(&text, "");
-    buf_puts(&words, "");
-    bool is_done = pid > 0 && collect(out[0], err[0], &text, &words);
-    close(out[0]);
-    close(err[0]);
-    if (pid < 0) return fail_errno(e, errno, "reload");
-    if (!is_done) {
-        kill(pid, SIGKILL); /* and not waited for: it may be stuck, and we have others to look after */
+    *r = (struct reload){
+        .pid = pid, .is_running = true, .fd = {out[0], err[0]},
+                .until_ns = now_ns + PATIENCE_NS
+    };
+    for (int i = 0; i < 2; i++) buf_puts(&r->said[i], "");
+    if (pid > 0) return 0;
+    r->pid = 0;
+    done(r);
+    return fail_errno(e, errnum, "reload");
+}
+
+bool reload_reaped(struct reload *r, pid_t pid, int status) {
+    if (!r->is_running || r->pid != pid) return false;
+    r->pid = 0;
+    r->status = status;
+    return true;
+}
+
+/* False when it is too much. */
+static bool collect(struct reload *r, int i) {
+    char part[4096];
+    ssize_t n = 1;
+    while (r->fd[i] >= 0 && n > 0) {
+        n = read(r->fd[i], part, sizeof part);
+        if (n > 0) buf_add(&r->said[i], part, (size_t)n);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) fd_done(&r->fd[i]);
+        if (r->said[i].len > OUTPUT_MAX) return false;
+    }
+    return true;
+}
+
+int reload_step(struct reload *r, int64_t now_ns, struct settings *ret, struct error *e) {
+    bool is_late = now_ns >= r->until_ns;
+    for (int i = 0; i < 2; i++) is_late |= !collect(r, i);
+    if (is_late) {
+        reload_cancel(r);
         return fail(e, -ETIMEDOUT, "reading the configuration took too long");
     }
-    words.s[strcspn(words.s, "\n")] = 0;
-    if (!ended_well(pid)) return fail(e, -EINVAL, "%s", words.len ? words.s : "the configuration could not be read");
-    return settings_decode(ret, text.s, e);
+    if (r->fd[0] >= 0 || r->fd[1] >= 0 || r->pid) return 0;
+    char *words = r->said[1].s;
+    words[strcspn(words, "\n")] = 0;
+    bool is_well = WIFEXITED(r->status) && WEXITSTATUS(r->status) == 0;
+    int result = is_well ? settings_decode(ret, r->said[0].s, e)
+                         : fail(e, -EINVAL, "%s", *words ? words : "the configuration could not be read");
+    done(r);
+    return result < 0 ? result : 1;
 }

@@ -19,11 +19,12 @@
 #include "base/file.h"
 #include "base/heart.h"
 #include "base/log.h"
+#include "core/budgeting.h"
 #include "core/control.h"
 #include "core/inspect.h"
+#include "core/records.h"
 #include "core/watch.h"
 #include "core/xids.h"
-#include "model/budget.h"
 #include "model/settings.h"
 
 #define OPEN_PATIENCE_NS (1500 * NS_PER_MS) /* for all GPUs to be opened; the board is then laid out without the rest */
@@ -36,7 +37,8 @@
 #define RING_SLOTS_LEAST 256
 #define RING_SLOTS_MOST 4096
 #define SETTINGS_MAX 65536
-#define LEAVE_NS (2 * NS_PER_S)
+#define LEAVE_NS (2500 * NS_PER_MS)  /* less than the supervisor waits after SIGTERM */
+#define SETTLE_NS (1200 * NS_PER_MS) /* of that, to take the cards that a predecessor left throttled */
 #define BUDGET_NS (200 * NS_PER_MS)
 
 static struct sampler {
@@ -54,7 +56,7 @@ static struct sampler {
     struct inventory inventory[DEVICE_MAX];
     pthread_t driver_thread;
     _Atomic int gpu_total; /* GPUs of all workers */
-    bool had_budget;
+    struct budgeting budget;
 } self;
 
 /* ---- settings ---- */
@@ -413,57 +415,6 @@ static void slow_judge(int64_t now_ns) {
     }
 }
 
-/* A card as the budget sees it. One whose power limit is not ours to set counts at the one it has, else at what it draws;
- * one that has not been opened at its default. */
-static struct budget_card budget_card(const struct watch *w) {
-    const struct guarding *g = &w->guard;
-    if (!w->is_guarded) {
-        double usual_mw = w->device >= 0 ? (double)self.inventory[w->device].limit_default_mw : 0;
-        return (struct budget_card){.enforced_w = fmax(usual_mw / 1e3, 0), .draw_w = NAN};
-    }
-    double in_force = g->in_force, draw_w = g->draw_w;
-    if (g->lever.kind != LEVER_POWER)
-        return (struct budget_card){.enforced_w = !isnan(in_force) ? in_force
-                                                  : !isnan(draw_w) ? draw_w
-                                                                   : 0,
-                                    .draw_w = draw_w};
-    return (struct budget_card){.min_w = g->lever.floor,
-                                .baseline_w = fmin(g->wish, g->lever.top),
-                                .enforced_w = in_force,
-                                .draw_w = draw_w,
-                                .wants_more = g->is_held,
-                                .can_set = g->acts,
-                                .is_there = board_is_there(&self.board, (unsigned)w->device)};
-}
-
-/* The power budget: this thread only shares it out, the cards' own threads set. With several workers each has the part
- * that its GPUs are of all. */
-static void budget_tick(int64_t now_ns) {
-    static struct budget_state budget;
-    static struct budget_plan plan;
-    struct budget_card cards[GPU_MAX];
-    unsigned n = self.watch_count;
-    if (self.settings.budget_w <= 0) {
-        if (!self.had_budget) return;
-        self.had_budget = false;
-        budget = (struct budget_state){0};
-        for (unsigned i = 0; i < n; i++) {
-            if (!self.watch[i].is_guarded) continue;
-            self.watch[i].guard.cap = INFINITY;
-            watch_look(&self.watch[i]);
-        }
-        return;
-    }
-    self.had_budget = true;
-    for (unsigned i = 0; i < n; i++) cards[i] = budget_card(&self.watch[i]);
-    budget_step(&budget, cards, n, self.settings.budget_w * n / (double)self.gpu_total, now_ns, &plan);
-    for (size_t k = 0; k < plan.changes; k++) {
-        struct watch *w = &self.watch[plan.change[k].card];
-        w->guard.cap = plan.change[k].limit_w;
-        watch_look(w);
-    }
-}
-
 static void tick(void) {
     int64_t now_ns = clock_boot_ns();
     self.heart->beat_ns = now_ns;
@@ -477,12 +428,28 @@ static void tick(void) {
     pthread_mutex_unlock(&self.common.lock);
 }
 
-/* Every thread puts its own card back; one that is stuck in the driver is waited for only so long: its record stays. */
+static bool all_settled(void) {
+    if (!self.heart->ready_ns) return false;
+    for (unsigned i = 0; i < self.watch_count; i++) {
+        struct watch *w = &self.watch[i];
+        bool is_unwanted = watch_is_running(w) && w->device < 0;
+        if (!is_unwanted && !w->guard.is_settled) return false;
+    }
+    return true;
+}
+
+/* Every thread puts its own card back; one that is stuck in the driver is waited for only so long: its record stays. What a
+ * predecessor left is taken first: whoever is told to end at its start may be the only one that can put it back. */
 static void guards_leave(void) {
-    int64_t until_ns = clock_boot_ns() + LEAVE_NS;
+    int64_t now_ns = clock_boot_ns(), until_ns = now_ns + LEAVE_NS, settle_ns = now_ns + SETTLE_NS;
+    bool has_records = records_are_left(self.first.dir);
+    while (has_records && !all_settled() && !self.common.end && clock_boot_ns() < settle_ns)
+        clock_sleep_until(clock_boot_ns() + 2 * NS_PER_MS);
+    bool is_complete = all_settled();
     self.common.leaving = 1;
     for (unsigned i = 0; i < self.watch_count; i++) watch_look(&self.watch[i]);
     while (self.common.guarded > 0 && clock_boot_ns() < until_ns) clock_sleep_until(clock_boot_ns() + 2 * NS_PER_MS);
+    if (is_complete) self.heart->given_back_ns = clock_boot_ns();
 }
 
 /* Ends the process, whatever threads are stuck in the driver. Who only wants a fresh start leaves the cards as they are:
@@ -520,8 +487,10 @@ static void main_loop(int signals, int control, pid_t parent) {
         }
         if (getppid() != parent) leave(0, "the supervisor is gone");
         int wait_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
-        if (self.heart->ready_ns) budget_tick(now_ns);
-        if (self.had_budget && wait_ms > BUDGET_NS / NS_PER_MS) wait_ms = BUDGET_NS / NS_PER_MS;
+        if (self.heart->ready_ns) /* with several workers each has the part that its GPUs are of all */
+            budgeting_step(&self.budget, self.watch, self.watch_count, self.inventory,
+                           self.settings.budget_w * self.watch_count / fmax(self.gpu_total, 1), now_ns);
+        if (self.budget.is_on && wait_ms > BUDGET_NS / NS_PER_MS) wait_ms = BUDGET_NS / NS_PER_MS;
         if (!self.heart->ready_ns && wait_ms > 50) wait_ms = 50;
         if (poll(fds, ARRAY_LEN(fds), wait_ms) <= 0) continue;
         if (fds[0].revents) on_signal(signals);

@@ -20,19 +20,32 @@
 #include "base/log.h"
 #include "core/child.h"
 #include "core/notify.h"
+#include "core/records.h"
 #include "core/reload.h"
 #include "model/settings.h"
 
 #define SILENT_NS (10 * NS_PER_S)   /* a heart that stands still for so long is hung */
-#define STOP_NS (9 * NS_PER_S)      /* everything is down by then, or given up */
+#define STOP_NS (9 * NS_PER_S)      /* everything is down by then, or given up; what dead samplers left comes on top */
 #define OVERSLEPT_NS (2 * NS_PER_S) /* we were not run for that long: neither were the others, perhaps */
 #define CHILDREN_MAX 20
-#define FIRST_DOWN_NS (2 * NS_PER_S)  /* samplers wait for so long until server and node are down */
 #define SERVER_STOP_NS (6 * NS_PER_S) /* it finishes requests and writes what it has */
 #define SETTINGS_MAX 65536
 
 /* What a child is to us: who is started in which role, who is ended first, whom a changed setting concerns. */
 enum part { PART_SIM, PART_SAMPLER, PART_NODE, PART_SERVER };
+
+/* How it ends, in this order: who takes what the samplers say; they, who put the cards back; what dead ones of them could
+ * not put back; what the cards are in. */
+enum ending { ENDING_NOT, ENDING_TAKERS, ENDING_SAMPLERS, ENDING_RESTORE, ENDING_CARDS };
+static const enum ending ending_of[] = {[PART_SIM] = ENDING_CARDS,
+                                        [PART_SAMPLER] = ENDING_SAMPLERS,
+                                        [PART_NODE] = ENDING_TAKERS,
+                                        [PART_SERVER] = ENDING_TAKERS};
+/* The longest that the next ones wait: a server that lingers does not keep a card from being put back. */
+static const int64_t ending_ns[] = {[ENDING_TAKERS] = 2 * NS_PER_S,
+                                    [ENDING_SAMPLERS] = 6 * NS_PER_S,
+                                    [ENDING_RESTORE] = 6 * NS_PER_S,
+                                    [ENDING_CARDS] = 4 * NS_PER_S};
 
 static struct supervisor {
     struct settings settings;
@@ -45,8 +58,12 @@ static struct supervisor {
     char worker_name[CHILDREN_MAX][12];
     unsigned count;
     int lock_fd;
-    bool has_node, has_server, is_ready, is_stopping, are_first_down, has_terminal, is_run_dir_said;
-    int64_t stopping_ns, watchdog_ns, watchdog_next_ns;
+    bool has_node, has_server, is_ready, is_stopping, has_terminal, is_run_dir_said;
+    enum ending ending;
+    int64_t stopping_ns, ending_until_ns, watchdog_ns, watchdog_next_ns;
+    struct child restore; /* puts back what a dead sampler left, when we are to end */
+    struct reload reload;
+    bool is_reload_due; /* asked for while one is under way */
 } self;
 
 /* ---- settings ---- */
@@ -187,23 +204,21 @@ static void rings_trim(void) {
 static void reap(void) {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (reload_reaped(&self.reload, pid, status)) continue;
+        if (child_reaped(&self.restore, pid, status, clock_boot_ns(), true)) continue;
         for (unsigned i = 0; i < self.count; i++)
             if (child_reaped(&self.child[i], pid, status, clock_boot_ns(), self.is_stopping)) break;
+    }
 }
 
 /* ---- what a signal asks for ---- */
 
-static bool is_first_down(unsigned i) { return self.part[i] == PART_NODE || self.part[i] == PART_SERVER; }
-
-/* Who takes what the samplers say goes before them; but a server that lingers does not keep a card from being put back. */
-static void stop_rest(int64_t now_ns) {
-    if (!self.is_stopping || self.are_first_down) return;
+static void ending_begin(enum ending stage, int64_t now_ns) {
+    self.ending = stage;
+    self.ending_until_ns = now_ns + ending_ns[stage];
     for (unsigned i = 0; i < self.count; i++)
-        if (is_first_down(i) && self.child[i].pid && now_ns - self.stopping_ns < FIRST_DOWN_NS) return;
-    self.are_first_down = true;
-    for (unsigned i = 0; i < self.count; i++)
-        if (!is_first_down(i)) child_end(&self.child[i], now_ns);
+        if (ending_of[self.part[i]] == stage) child_end(&self.child[i], now_ns);
 }
 
 static void stop(void) {
@@ -212,9 +227,8 @@ static void stop(void) {
     self.stopping_ns = clock_boot_ns();
     notify_send("STOPPING=1");
     log_line(LOG_INFO, "stopping", -1, "stopping");
-    for (unsigned i = 0; i < self.count; i++)
-        if (is_first_down(i)) child_end(&self.child[i], self.stopping_ns);
-    stop_rest(self.stopping_ns);
+    reload_cancel(&self.reload);
+    ending_begin(ENDING_TAKERS, self.stopping_ns);
 }
 
 /* The first of these keys that differs, or NULL. */
@@ -250,29 +264,51 @@ static void settings_spread(const struct settings *before) {
     }
 }
 
-static int settings_renew(struct error *e) {
+static int settings_renew(const struct settings *fresh, struct error *e) {
     static const char *const needs_restart[] = {"dir", "sim", "sim_model", "sim_costs", "sampler.workers", NULL};
-    struct settings fresh, before = self.settings;
-    int r = reload_settings(self.reload_argv, &fresh, e);
-    if (r < 0) return r;
-    const char *fixed = differs(&before, &fresh, needs_restart);
+    struct settings before = self.settings;
+    const char *fixed = differs(&before, fresh, needs_restart);
     if (fixed) return fail(e, -EINVAL, "%s: cannot change while gpumgr runs; restart it", fixed);
-    self.settings = fresh;
-    r = settings_write(e);
+    self.settings = *fresh;
+    int r = settings_write(e);
     if (r < 0) {
         self.settings = before;
         return r;
     }
     settings_spread(&before);
-    log_set_level((enum log_level)fresh.log_level);
+    log_set_level((enum log_level)fresh->log_level);
     return 0;
+}
+
+static void reload(void);
+
+static void reload_end(int r, const struct error *e) {
+    if (r < 0) log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay in force", e->text);
+    if (self.is_ready) notify_send("READY=1");
+    if (!self.is_reload_due) return;
+    self.is_reload_due = false;
+    reload();
 }
 
 static void reload(void) {
     struct error e;
+    if (self.reload.is_running) { /* what changed after it was read counts too */
+        self.is_reload_due = true;
+        return;
+    }
     notify_send("RELOADING=1\nMONOTONIC_USEC=%lld", (long long)notify_monotonic_us());
-    if (settings_renew(&e) < 0) log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay in force", e.text);
-    if (self.is_ready) notify_send("READY=1");
+    int r = reload_begin(&self.reload, self.reload_argv, clock_boot_ns(), &e);
+    if (r < 0) reload_end(r, &e);
+}
+
+static void reload_look(int64_t now_ns) {
+    struct settings fresh;
+    struct error e;
+    if (!self.reload.is_running || self.is_stopping) return;
+    int r = reload_step(&self.reload, now_ns, &fresh, &e);
+    if (r == 0) return;
+    if (r > 0) r = settings_renew(&fresh, &e);
+    reload_end(r, &e);
 }
 
 /* The terminal it was started on was closed: that ends it, as it ends every program in the foreground. */
@@ -298,13 +334,75 @@ static void on_signal(int fd) {
     }
 }
 
-/* ---- the loop ---- */
+/* ---- the end ---- */
 
-static bool all_down(void) {
+/* A sampler that was dead, or died, has put nothing back; the records tell whether there is anything. */
+static bool cards_are_left(void) {
+    bool all_given_back = true;
+    for (unsigned i = 0; i < self.count; i++) {
+        const struct heart *heart = self.child[i].heart;
+        if (self.part[i] == PART_SAMPLER) all_given_back &= heart && heart->given_back_ns;
+    }
+    return !all_given_back && self.settings.guard_mode == GUARD_AUTO && records_are_left(self.instance.dir);
+}
+
+/* It holds the directory while it works, so we let it go. */
+static void restore_begin(int64_t now_ns) {
+    static struct settings s;
+    struct error e;
+    s = self.settings;
+    settings_simulate(&s);
+    const char *argv[] = {self.reload_argv[0], "guard",         "restore",     "--dir",
+                          self.instance.dir,   "--guard.mode",  "auto",        "--guard.lock_dir",
+                          s.lock_dir,          "--gpu_library", s.gpu_library, NULL};
+    if (!*s.gpu_library) argv[9] = NULL;
+    self.restore = (struct child){.name = "guard restore", .heart_fd = -1, .is_quiet = true};
+    for (int i = 0; argv[i]; i++) self.restore.argv[i] = argv[i];
+    log_line(LOG_WARN, "restoring", -1, "no sampler is there to put the cards back: `gpumgr guard restore` does it");
+    fd_done(&self.lock_fd);
+    if (child_start(&self.restore, now_ns, &e) < 0) log_line(LOG_ERROR, "restoring", -1, "%s", e.text);
+}
+
+static void restore_end(void) {
+    if (!self.restore.name[0]) return;
+    if (self.restore.pid) kill(self.restore.pid, SIGKILL);
+    if (records_are_left(self.instance.dir))
+        log_line(LOG_ERROR, "restoring", -1,
+                 "a card could not be put back: `gpumgr guard restore` or the next start will try again");
+}
+
+/* Whether all of a stage are down, or it has lasted long enough. */
+static bool stage_is_over(int64_t now_ns) {
+    if (now_ns > self.ending_until_ns) return true;
     for (unsigned i = 0; i < self.count; i++)
-        if (self.child[i].pid) return false;
+        if (self.child[i].pid && ending_of[self.part[i]] == self.ending) return false;
+    return !self.restore.pid;
+}
+
+static void stop_step(int64_t now_ns) {
+    while (self.ending < ENDING_CARDS && stage_is_over(now_ns)) {
+        if (self.ending == ENDING_RESTORE) restore_end();
+        ending_begin(self.ending + 1, now_ns);
+        if (self.ending == ENDING_RESTORE && cards_are_left()) restore_begin(now_ns);
+    }
+}
+
+/* Samplers that cannot be killed are left behind; everybody else is waited for. */
+static bool is_over(int64_t now_ns) {
+    if (!self.is_stopping) return false;
+    stop_step(now_ns);
+    if (self.ending != ENDING_CARDS) return false;
+    bool is_late = now_ns > self.ending_until_ns && now_ns - self.stopping_ns > STOP_NS;
+    for (unsigned i = 0; !is_late && i < self.count; i++)
+        if (self.child[i].pid && self.part[i] != PART_SAMPLER) return false;
+    for (unsigned i = 0; i < self.count; i++)
+        if (self.child[i].pid)
+            log_line(LOG_ERROR, "left_behind", -1, "%s (pid %d) cannot be killed and stays behind", self.child[i].name,
+                     (int)self.child[i].pid);
     return true;
 }
+
+/* ---- the loop ---- */
 
 /* Where people are to look. The server writes down what it listens on; a socket whose port was left to the system too. */
 static void say_ready(void) {
@@ -342,23 +440,11 @@ static int64_t wake_ns(int64_t now_ns) {
         if (self.is_stopping && n <= now_ns) continue; /* a killed one: nothing more can be done to it */
         if (n < next_ns) next_ns = n;
     }
-    if (self.is_stopping && !self.are_first_down && self.stopping_ns + FIRST_DOWN_NS < next_ns)
-        next_ns = self.stopping_ns + FIRST_DOWN_NS + NS_PER_MS;
-    if (self.is_stopping && self.stopping_ns + STOP_NS < next_ns) next_ns = self.stopping_ns + STOP_NS + NS_PER_MS;
+    if (self.is_stopping && self.ending_until_ns < next_ns) next_ns = self.ending_until_ns + NS_PER_MS;
+    if (self.reload.is_running && self.reload.until_ns < next_ns) next_ns = self.reload.until_ns + NS_PER_MS;
     if (self.watchdog_ns && self.watchdog_next_ns < next_ns) next_ns = self.watchdog_next_ns;
     if (!self.is_ready && next_ns > now_ns + 100 * NS_PER_MS) next_ns = now_ns + 100 * NS_PER_MS;
     return next_ns;
-}
-
-static bool is_over(int64_t now_ns) {
-    if (!self.is_stopping) return false;
-    if (all_down()) return true;
-    if (now_ns - self.stopping_ns <= STOP_NS) return false;
-    for (unsigned i = 0; i < self.count; i++)
-        if (self.child[i].pid)
-            log_line(LOG_ERROR, "left_behind", -1, "%s (pid %d) cannot be killed and stays behind", self.child[i].name,
-                     (int)self.child[i].pid);
-    return true;
 }
 
 /* A directory that someone removed is made anew, with all that is in it: nobody could find the ring any more. */
@@ -387,7 +473,6 @@ static void loop(int signals) {
     for (;;) {
         int64_t now_ns = clock_boot_ns();
         for (unsigned i = 0; i < self.count; i++) child_tick(&self.child[i], now_ns, SILENT_NS, self.is_stopping);
-        stop_rest(now_ns);
         if (is_over(now_ns)) return;
         if (self.watchdog_ns && now_ns >= self.watchdog_next_ns) {
             notify_send("WATCHDOG=1");
@@ -395,9 +480,15 @@ static void loop(int signals) {
         }
         ready_look();
         run_dir_look();
-        struct pollfd fd = {.fd = signals, .events = POLLIN};
+        reload_look(now_ns);
+        struct pollfd fds[] = {
+            {.fd = signals,           .events = POLLIN},
+            {.fd = self.reload.fd[0], .events = POLLIN},
+            {.fd = self.reload.fd[1], .events = POLLIN},
+        };
         int64_t due_ns = wake_ns(now_ns), wait_ns = due_ns - clock_boot_ns();
-        if (poll(&fd, 1, wait_ns < 0 ? 0 : (int)(wait_ns / NS_PER_MS) + 1) > 0) on_signal(signals);
+        int ready = poll(fds, ARRAY_LEN(fds), wait_ns < 0 ? 0 : (int)(wait_ns / NS_PER_MS) + 1);
+        if (ready > 0 && fds[0].revents) on_signal(signals);
         now_ns = clock_boot_ns();
         for (unsigned i = 0; now_ns - due_ns > OVERSLEPT_NS && i < self.count; i++)
             child_forgive(&self.child[i], now_ns);
@@ -431,6 +522,7 @@ static int start(char **argv, int *signals, struct error *e) {
     if (r >= 0) r = settings_write(e);
     if (r < 0) return r;
     self.reload_argv = argv + 3;
+    self.reload.fd[0] = self.reload.fd[1] = -1;
     self.has_terminal = isatty(STDERR_FILENO) == 1;
     rings_trim();
     if (!self.instance.run_is_tmpfs)

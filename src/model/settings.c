@@ -20,7 +20,7 @@ const struct option settings_table[] = {
     {"guard.grace_ms",       "3000",           "A temperature that cannot be read for longer counts as hot", OPT_INT, AT(grace_ms), 500, 60000},
     {"guard.drift",          "yield",          "When someone else changes a limit: yield (it becomes the baseline) or assert (set it again)", OPT_CHOICE, AT(drift), .choices = "yield|assert"},
     {"guard.clear_stale",    "own",            "Which throttles to clear at start: own (those an earlier guard left), all (every card to its default)", OPT_CHOICE, AT(clear_stale), .choices = "own|all"},
-    {"guard.budget_w",       "0",              "Power for all GPUs of the machine together, shared by demand; 0: no budget", OPT_REAL, AT(budget_w), 0, 1000000},
+    {"guard.budget_w",       "0",              "Power for all GPUs of the machine together, shared by demand, the less nice processes first; 0: no budget", OPT_REAL, AT(budget_w), 0, 1000000},
     {"guard.lock_dir",       "/dev/shm",       "Where guards of this machine keep the locks that make one guard a card", OPT_PATH, AT(lock_dir)},
     {"listen",               "127.0.0.1:7000", "Where the server listens for people and the API; beyond the loopback address with TLS or listen_plain", OPT_ADDRESS, AT(listen)},
     {"listen_plain",         "false",          "Plain HTTP beyond the loopback address is meant: a proxy or a closed network protects it", OPT_BOOL, AT(listen_plain)},

@@ -358,6 +358,58 @@ def test_a_killed_sampler_is_followed_by_one_that_has_the_cards(machine, hangs, 
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["", "one hangs"])
+@pytest.mark.parametrize("since", [None, 0, 0.1, 0.3, 0.6], ids=lambda s: "at once" if s is None else f"{s} s after")
+def test_sigterm_restores_while_a_sampler_is_being_restarted(machine, since, hangs):
+    """At once: the supervisor learns of both in one breath. Later: the next sampler is starting, and has no card yet."""
+    m = machine(LEVERS, hot_c=HOT).start().all_low()
+    supervisor, sampler = m.i.process.pid, m.i.sampler()
+    if hangs:
+        m.sim.say("fault 1 hang")
+    if since is None:
+        os.kill(supervisor, signal.SIGSTOP)
+    kill(sampler)
+    if since is None:
+        wait_for(lambda: not is_alive(sampler), "the sampler is dead")
+    else:
+        time.sleep(since)
+    m.i.process.terminate()
+    os.kill(supervisor, signal.SIGCONT)
+    assert m.i.process.wait(15) == 0
+    for n in others(m, hangs):
+        m.becomes(n, m.usual(n), 0.1)
+    assert records_are(m, hangs)
+    if since is None:
+        assert m.events("restoring")
+
+
+@pytest.mark.parametrize("since", [0.05, 0.3])
+def test_a_supervisor_that_dies_while_its_sampler_starts_leaves_one_that_restores(machine, since):
+    m = machine(LEVERS, hot_c=HOT).start().all_low()
+    first = m.i.sampler()
+    kill(first)
+    wait_for(lambda: m.i.samplers() and m.i.sampler() != first, "another sampler runs")
+    time.sleep(since)
+    kill(m.i.process.pid)
+    m.i.process.wait(5)
+    for n in range(3):
+        m.becomes(n, m.usual(n), 2)
+    wait_for(lambda: records_are(m, False), "no record stays")
+
+
+def test_sigterm_restores_nothing_in_observe_mode(machine):
+    m = machine("h200", hot_c=HOT).start().all_low()
+    m.kill_all()
+    low = m.limit()
+    m.start(hot_c=HOT, mode="observe")
+    os.kill(m.i.process.pid, signal.SIGSTOP)
+    kill(m.i.sampler())
+    m.i.process.terminate()
+    os.kill(m.i.process.pid, signal.SIGCONT)
+    assert m.i.process.wait(15) == 0
+    assert m.limit() == low and m.record().exists() and not m.events("restoring")
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["", "one hangs"])
 def test_a_killed_supervisor_ends_its_sampler_which_restores(machine, hangs):
     m = machine(LEVERS, hot_c=HOT).start().all_low()
     hang(m, hangs)

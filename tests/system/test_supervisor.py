@@ -446,6 +446,45 @@ def test_many_reloads_at_once_do_no_harm(sim):
         assert not i.said("child_ended")
 
 
+@pytest.fixture
+def slow_file(sim):
+    """A configuration whose reader waits: a pipe that somebody has open and writes nothing to."""
+    path = configured(sim, wait_ms=100)
+    with Instance(sim, "--config", path) as i:
+        i.ready(4)
+        path.unlink()
+        os.mkfifo(path)
+        held = os.open(path, os.O_RDWR)
+        i.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(i.children()) == 2, "somebody reads it")
+        yield i, path, held
+        os.close(held)
+
+
+def test_a_slow_reload_holds_up_nothing(slow_file):
+    i, path, held = slow_file
+    first, began = i.sampler(), time.monotonic()
+    kill(first)
+    wait_for(lambda: any(p != first for p in i.samplers()), "the dead one is followed at once", 1)
+    i.process.send_signal(signal.SIGHUP)  # and one more is asked for meanwhile
+    line = wait_for(lambda: i.said("reload"), "the slow one is given up")[0]
+    assert "took too long" in line["text"] and "old settings stay in force" in line["text"]
+    assert 4 < time.monotonic() - began < 7
+    wait_for(lambda: len(i.children()) == 2, "the other is begun")
+    os.write(held, b'{"wait_ms": 50}')
+    os.unlink(path)
+    path.write_text('{"wait_ms": 50}')
+    i.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: [x for x in i.said("reload") if "50 ms" in x["text"]], "and what is good is taken in the end", 15)
+
+
+def test_a_stop_does_not_wait_for_a_slow_reload(slow_file):
+    i, _, _ = slow_file
+    began = time.monotonic()
+    i.process.terminate()
+    assert i.process.wait(10) == 0 and time.monotonic() - began < 3
+
+
 # ---- what it tells ----
 
 class Notify:
