@@ -688,6 +688,17 @@ def test_budget(machine):
     wait_for(lambda: total() == 2800, "without a budget nothing is held", 3)
 
 
+def test_the_budget_goes_to_what_is_less_nice(machine):
+    m = machine("h200:2", budget_w=900)
+    tasks = [m.sim.task("--gpu", n, "--forever") for n in range(2)]
+    os.setpriority(os.PRIO_PROCESS, tasks[0].pid, 19)
+    m.start()
+    wait_for(lambda: m.limit(0) <= 210 and m.limit(1) >= 680, "the nice one has the least", 30)
+    os.setpriority(os.PRIO_PROCESS, tasks[1].pid, 19)
+    wait_for(lambda: abs(m.limit(0) - m.limit(1)) < 30 and m.limit(0) > 420, "equals share alike", 30)
+    assert sum(m.limits()) <= 900
+
+
 # ---- by hand ----
 
 def test_set_by_hand(machine):
