@@ -217,6 +217,8 @@ static void reap(void) {
 static void ending_begin(enum ending stage, int64_t now_ns) {
     self.ending = stage;
     self.ending_until_ns = now_ns + ending_ns[stage];
+    if (stage == ENDING_CARDS && self.ending_until_ns < self.stopping_ns + STOP_NS)
+        self.ending_until_ns = self.stopping_ns + STOP_NS; /* whoever has lingered may go on to */
     for (unsigned i = 0; i < self.count; i++)
         if (ending_of[self.part[i]] == stage) child_end(&self.child[i], now_ns);
 }
@@ -392,7 +394,7 @@ static bool is_over(int64_t now_ns) {
     if (!self.is_stopping) return false;
     stop_step(now_ns);
     if (self.ending != ENDING_CARDS) return false;
-    bool is_late = now_ns > self.ending_until_ns && now_ns - self.stopping_ns > STOP_NS;
+    bool is_late = now_ns > self.ending_until_ns;
     for (unsigned i = 0; !is_late && i < self.count; i++)
         if (self.child[i].pid && self.part[i] != PART_SAMPLER) return false;
     for (unsigned i = 0; i < self.count; i++)
