@@ -249,6 +249,16 @@ void board_add(struct board *b, unsigned device, struct sample *s, const struct 
     if (there) toll(b);
 }
 
+void board_looked(struct board *b, unsigned device, const struct ring_processes *p) {
+    struct board_device *d = &b->device[device];
+    pthread_mutex_lock(&d->lock);
+    d->health.asked_ns = 0;
+    bool is_news = p && is_there(d);
+    if (is_news) ring_put_processes(&b->ring, device, p);
+    pthread_mutex_unlock(&d->lock);
+    if (is_news) toll(b);
+}
+
 void board_waits_for(struct board *b, unsigned device, const char *call) {
     struct board_device *d = &b->device[device];
     pthread_mutex_lock(&d->lock);

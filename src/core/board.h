@@ -47,6 +47,9 @@ void board_begin(struct board *b, unsigned device, int64_t now_ns);
 void board_end(struct board *b, unsigned device, struct sample *s, const struct ring_processes *p, bool says_lost,
                const char *trouble);
 
+/* A look at the processes alone, after board_begin: p when it is another list than before, else NULL. */
+void board_looked(struct board *b, unsigned device, const struct ring_processes *p);
+
 /* Readings from outside the rounds: slow metrics (p may be NULL). */
 void board_add(struct board *b, unsigned device, struct sample *s, const struct ring_processes *p);
 

@@ -22,6 +22,7 @@
 #include "core/budgeting.h"
 #include "core/control.h"
 #include "core/inspect.h"
+#include "core/opens.h"
 #include "core/records.h"
 #include "core/watch.h"
 #include "core/xids.h"
@@ -52,6 +53,7 @@ static struct sampler {
     struct watch watch[GPU_MAX];
     _Atomic unsigned watch_count;
     struct xids xids;
+    struct opens opens;
     struct inspect inspect;
     struct inventory inventory[DEVICE_MAX];
     pthread_t driver_thread;
@@ -302,6 +304,9 @@ static void *driver_main(void *arg) {
     self.xids.count = self.watch_count;
     snprintf(self.xids.kmsg, sizeof self.xids.kmsg, "%s", self.first.kmsg);
     xids_start(&self.xids);
+    self.opens = (struct opens){.watches = self.watch, .count = self.watch_count};
+    snprintf(self.opens.dir, sizeof self.opens.dir, "%s", self.first.gpu_devices);
+    if (self.watch_count && *self.opens.dir) opens_start(&self.opens);
     self.inspect = (struct inspect){
         .common = &self.common, .watches = self.watch, .count = self.watch_count, .worker = (unsigned)self.worker};
     snprintf(self.inspect.dir, sizeof self.inspect.dir, "%s", self.first.dir);
@@ -318,6 +323,26 @@ static void on_ping(void *ctx, const struct control_request *q, struct control_r
 static void on_look(void *ctx, const struct control_request *q, struct control_reply *a) {
     for (unsigned i = 0; i < self.watch_count; i++) watch_look(&self.watch[i]);
     a->value = self.watch_count;
+}
+
+#define HUNT_MOST_MS 10000
+#define HUNT_BASE_LEAST_MS 10
+
+static void on_hunt(void *ctx, const struct control_request *q, struct control_reply *a) {
+    int64_t for_ms = q->argument[1], base_ms = q->argument[2];
+    if (for_ms < 0 || for_ms > HUNT_MOST_MS || base_ms < -1 || base_ms > HUNT_MOST_MS ||
+        (base_ms > 0 && base_ms < HUNT_BASE_LEAST_MS)) {
+        a->result = -ERANGE;
+        snprintf(a->text, sizeof a->text, "out of range: at most %d ms, and looks at least %d ms apart", HUNT_MOST_MS,
+                 HUNT_BASE_LEAST_MS);
+        return;
+    }
+    for (unsigned i = 0; i < self.watch_count; i++) {
+        struct watch *w = &self.watch[i];
+        if (q->argument[0] >= 0 && (int64_t)w->index != q->argument[0]) continue;
+        if (base_ms >= 0) watch_hunt_base(w, base_ms * NS_PER_MS);
+        if (for_ms) watch_hunt(w, clock_boot_ns() + for_ms * NS_PER_MS);
+    }
 }
 
 static void on_reload(void *ctx, const struct control_request *q, struct control_reply *a) {
@@ -386,6 +411,7 @@ static const struct control_verb_row verbs[CONTROL_VERBS] = {
     [CONTROL_GUARD_SET] = {"guard set",     on_guard_set    },
     [CONTROL_GUARD_CONFIRM] = {"guard confirm", on_guard_confirm},
     [CONTROL_GUARD_RESTORE] = {"guard restore", on_guard_restore},
+    [CONTROL_HUNT] = {"hunt",          on_hunt         },
 };
 
 /* ---- the main thread ---- */

@@ -99,6 +99,8 @@ static void settings_simulate(struct settings *s) {
     if (strcmp(s->lock_dir, "/dev/shm") == 0) snprintf(s->lock_dir, sizeof s->lock_dir, "%s", self.sim_dir);
     snprintf(s->gpu_library, sizeof s->gpu_library, "%s", self.library);
     if (strcmp(s->kmsg, "/dev/kmsg") == 0) snprintf(s->kmsg, sizeof s->kmsg, "%s", self.kmsg);
+    if (strcmp(s->gpu_devices, "/dev") == 0)
+        instance_path(&self.instance, s->gpu_devices, sizeof s->gpu_devices, "sim/dev");
 }
 
 /* What anyone may read: not where messages go, which holds keys of others. */

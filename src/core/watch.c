@@ -52,17 +52,31 @@ bool watch_is_running(struct watch *w) {
     return is_running;
 }
 
+/* A bell's lower half counts what asks for no more than a look at the processes, its upper half the rest. */
+#define RING_HUNT 1u
+#define RING_ALL 0x10000u
+
+static void ring_bell_of(_Atomic uint32_t *bell, uint32_t by) {
+    atomic_fetch_add(bell, by);
+    shm_wake(bell);
+}
+
+static void ring_both(struct watch *w) {
+    ring_bell_of(&w->bell, RING_ALL);
+    ring_bell_of(&w->slow_bell, RING_ALL);
+}
+
 /* Sleeps until at_ns, or until someone rings. Returns whether someone did. */
-static bool doze(struct watch *w, int64_t at_ns, uint32_t *seen) {
+static bool doze(_Atomic uint32_t *bell, int64_t at_ns, uint32_t *seen) {
     for (;;) {
-        uint32_t now = atomic_load(&w->bell);
+        uint32_t now = atomic_load(bell);
         if (now != *seen) {
             *seen = now;
             return true;
         }
         int64_t left_ns = at_ns - clock_boot_ns();
         if (left_ns <= 0) return false;
-        shm_wait(&w->bell, now, left_ns);
+        shm_wait(bell, now, left_ns);
     }
 }
 
@@ -111,9 +125,7 @@ static void call_make(struct watch *w, struct gpu *g, unsigned call, struct samp
 
 /* Two or more processes on a GPU make some calls worth it that were not: the plan is made anew at once. */
 static void sharing_note(struct watch *w, bool is_shared) {
-    if (atomic_exchange(&w->is_shared, is_shared) == is_shared) return;
-    atomic_fetch_add(&w->bell, 1);
-    shm_wake(&w->bell);
+    if (atomic_exchange(&w->is_shared, is_shared) != is_shared) ring_both(w);
 }
 
 /* ---- the fast thread ---- */
@@ -176,6 +188,7 @@ static void round_fast(struct watch *w, unsigned i, struct misses *m, struct rin
     if (i == 0) self_metrics(w, &s, due_ns);
     if (i == 0) guarding_step(&w->guard, &s, s.boot_ns);
     if (r.has_processes && i == 0) sharing_note(w, p->total > 1);
+    if (r.has_processes) hunting_note(&w->hunting, i, p);
     board_end(w->common->board, device, &s, r.has_processes ? p : NULL, false, NULL);
     if (!was_there && i == 0) watch_look(w); /* what is seldom read went with the rest: it is wanted now */
 }
@@ -242,11 +255,40 @@ static void guard_give_back(struct watch *w) {
     atomic_fetch_sub(&w->common->guarded, 1);
 }
 
+static void round_hunt(struct watch *w) {
+    for (unsigned i = 0; i < parts(w) && !w->common->end; i++) {
+        struct hunting_part of = {part(w, i), i, (unsigned)w->device + i};
+        if (!board_is_there(w->common->board, of.device)) continue;
+        uint64_t call = BIT(w->hunting.call);
+        if (atomic_fetch_or(&w->busy_calls, call) & call) continue; /* the other thread is at it */
+        board_begin(w->common->board, of.device, clock_boot_ns());
+        atomic_store_explicit(&w->fast_call, w->hunting.call, memory_order_relaxed);
+        hunting_look(&w->hunting, &of, w->common->board);
+        atomic_store_explicit(&w->fast_call, -1, memory_order_relaxed);
+        atomic_fetch_and(&w->busy_calls, ~call);
+    }
+}
+
+/* Sleeps until at_ns and looks for new processes meanwhile, as often as that is worth it. Returns whether someone rang for
+ * more than that. */
+static bool doze_hunting(struct watch *w, int64_t at_ns, uint32_t *seen) {
+    for (;;) {
+        int64_t look_ns = hunting_next_ns(&w->hunting, clock_boot_ns());
+        uint32_t before = *seen;
+        bool was_rung = doze(&w->bell, look_ns < at_ns ? look_ns : at_ns, seen);
+        if (was_rung && (*seen ^ before) >= RING_ALL) return true;
+        if (was_rung) continue; /* announced: look_ns has changed */
+        if (look_ns >= at_ns) return false;
+        round_hunt(w);
+    }
+}
+
 static void fast_rounds(struct watch *w) {
     struct misses m[1 + MIG_MAX];
     struct ring_processes p;
     const uint64_t for_guard = guard_calls(w->common->driver), margin = calls_of(w->common->driver, METRIC_TEMP_MARGIN);
     w->guard_calls = for_guard | margin;
+    hunting_begin(&w->hunting, w->common->driver, clock_boot_ns());
     int64_t margin_ns = 0;
     uint32_t seen = atomic_load(&w->bell);
     memset(m, 0, sizeof m);
@@ -268,7 +310,7 @@ static void fast_rounds(struct watch *w) {
         int64_t guard_ns = next_tick(now_ns, guarding_is_near(&w->guard) ? GUARD_NS : GUARD_FAR_NS);
         if (guarding_is_on(&w->guard) && guard_ns < next_ns) next_ns = guard_ns;
         /* someone changed the rate or asked to look: the tick is then */
-        bool was_rung = doze(w, next_ns, &seen);
+        bool was_rung = doze_hunting(w, next_ns, &seen);
         due_ns = was_rung ? clock_boot_ns() : next_ns;
         if (was_rung) tick_ns = due_ns;
     }
@@ -398,7 +440,7 @@ static void *slow_main(void *arg) {
     memset(&plan, 0, sizeof plan);
     pthread_setname_np(pthread_self(), "gpu-slow");
     if (!fence_take(w->common->fence, w->index, FENCE_SLOW)) return NULL;
-    uint32_t seen = atomic_load(&w->bell), looks = atomic_load(&w->looks);
+    uint32_t seen = atomic_load(&w->slow_bell), looks = atomic_load(&w->looks);
     slow_first(w, m);
     plan_make(w, &plan, clock_boot_ns());
     bool was_shared = w->is_shared, is_first = true;
@@ -407,7 +449,7 @@ static void *slow_main(void *arg) {
         int64_t replan_ns = plan.made_ns + (is_first ? REPLAN_FIRST_NS : REPLAN_NS), next_ns = replan_ns;
         for (unsigned c = 0; c < n; c++)
             if (plan.period_ns[c] && plan.due_ns[c] < next_ns) next_ns = plan.due_ns[c];
-        bool was_rung = doze(w, next_ns, &seen);
+        bool was_rung = doze(&w->slow_bell, next_ns, &seen);
         bool is_look = looks != atomic_load(&w->looks);
         looks = atomic_load(&w->looks);
         int64_t now_ns = clock_boot_ns();
@@ -525,8 +567,17 @@ void watch_go(struct watch *w, int device) {
     pthread_mutex_unlock(&w->common->lock);
 }
 
+void watch_hunt(struct watch *w, int64_t until_ns) {
+    hunting_arm(&w->hunting, until_ns);
+    ring_bell_of(&w->bell, RING_HUNT);
+}
+
+void watch_hunt_base(struct watch *w, int64_t base_ns) {
+    hunting_set_base(&w->hunting, base_ns);
+    ring_bell_of(&w->bell, RING_HUNT);
+}
+
 void watch_look(struct watch *w) {
     atomic_fetch_add(&w->looks, 1);
-    atomic_fetch_add(&w->bell, 1);
-    shm_wake(&w->bell);
+    ring_both(w);
 }

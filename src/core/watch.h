@@ -9,6 +9,7 @@
 #include "core/board.h"
 #include "core/fence.h"
 #include "core/guarding.h"
+#include "core/hunting.h"
 #include "gpu/device.h"
 
 enum watch_stage { WATCH_OPENING, WATCH_OPENED, WATCH_FAILED, WATCH_FENCED, WATCH_FORBIDDEN, WATCH_RUNNING };
@@ -39,8 +40,9 @@ struct watch {
     enum watch_stage stage; /* under common->lock */
     char trouble[104];      /* why it is not open; under common->lock */
     int device;            /* number on the board; instances follow. -1: not wanted. Under common->lock until it runs */
-    _Atomic uint32_t bell; /* cuts the sleep of both threads short */
-    _Atomic uint32_t looks; /* how often "look now" was said */
+    _Atomic uint32_t bell; /* cuts the sleep of the fast thread short ... */
+    _Atomic uint32_t slow_bell; /* ... and of the slow one */
+    _Atomic uint32_t looks;     /* how often "look now" was said */
     _Atomic uint64_t fast_calls, busy_calls;
     _Atomic int fast_call, slow_call; /* under way, for the words of a stuck one; -1: none */
     _Atomic int64_t slow_began_ns;
@@ -48,6 +50,7 @@ struct watch {
     _Atomic bool is_shared; /* two processes or more */
     bool slow_is_reported;
     _Atomic uint64_t guard_calls; /* those that the guard goes by */
+    struct hunting hunting;
     struct guarding guard;
     _Atomic bool is_guarded; /* guard may be used by other threads: orders, the budget */
 };
@@ -60,6 +63,11 @@ void watch_go(struct watch *w, int device);
 
 /* Read everything now. */
 void watch_look(struct watch *w);
+
+/* A new process is about to show up: look at the process list often until then. */
+void watch_hunt(struct watch *w, int64_t until_ns);
+/* However quiet it is, look at least so often; 0: the rounds are enough. */
+void watch_hunt_base(struct watch *w, int64_t base_ns);
 
 /* Opened, and told to read: its gpu may be used by other threads. */
 bool watch_is_running(struct watch *w);
