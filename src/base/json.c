@@ -9,7 +9,8 @@
 
 /* A comma is due unless we stand at the very start, after an opening bracket, or after a key. */
 static void separate(struct buf *b) {
-    if (b->len && !strchr("{[:,\n", b->s[b->len - 1])) buf_putc(b, ',');
+    char last = b->len ? b->s[b->len - 1] : '{';
+    if (last != '{' && last != '[' && last != ':' && last != ',' && last != '\n') buf_putc(b, ',');
 }
 
 void json_open(struct buf *b, char bracket) {
@@ -40,6 +41,12 @@ static void quoted(struct buf *b, const char *text) {
     buf_putc(b, '"');
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
+        const unsigned char *plain = s;
+        while (*s >= 0x20 && *s < 0x80 && *s != '"' && *s != '\\') s++;
+        if (s > plain) {
+            buf_add(b, plain, (size_t)(s - plain));
+            continue;
+        }
         size_t n = json_utf8_len((const char *)s);
         if (!n) {
             buf_puts(b, "\xef\xbf\xbd");

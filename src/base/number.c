@@ -7,6 +7,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/decimal.h"
+
+#define EXACT_MAX 9007199254740992.0 /* 2^53: whole numbers up to here are doubles */
 
 static int decimals_of(double value, double scale) {
     if (scale <= 0) return fabs(value) >= 1e6 ? 0 : 6;
@@ -19,18 +22,16 @@ static int decimals_of(double value, double scale) {
 }
 
 void number_text(double value, double scale, char *ret, size_t room) {
+    static const double tens[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+    char text[DECIMAL_MAX];
     if (!isfinite(value)) {
         snprintf(ret, room, "null");
         return;
     }
-    snprintf(ret, room, "%.*f", decimals_of(value, scale), value);
-    if (strchr(ret, '.')) {
-        size_t n = strlen(ret);
-        while (ret[n - 1] == '0') n--;
-        if (ret[n - 1] == '.') n--;
-        ret[n] = 0;
-    }
-    if (strcmp(ret, "-0") == 0) snprintf(ret, room, "0");
+    double unit = tens[decimals_of(value, scale)], steps = nearbyint(value * unit);
+    if (steps == 0) steps = 0; /* not -0 */
+    decimal_put(text, fabs(steps) < EXACT_MAX ? steps / unit : value);
+    snprintf(ret, room, "%s", text);
 }
 
 void number_bytes(double bytes, char *ret, size_t room) {
