@@ -67,11 +67,14 @@ int wire_get_sample(const struct wire_frame *f, const struct wire_map *map, uint
     uint16_t words = get_count(&in);
     get_bits(&in, asked, words);
     get_bits(&in, has, words);
-    for (int i = -1; (i = next_bit(asked, i + 1)) >= 0;)
-        if (mapped(map, i, METRIC_COUNT) >= 0) bits_set(s.asked, mapped(map, i, METRIC_COUNT));
+    for (int i = -1; (i = next_bit(asked, i + 1)) >= 0;) {
+        int ours = mapped(map, i, METRIC_COUNT);
+        if (ours >= 0) bits_set(s.asked, ours);
+    }
     for (int i = -1; !in.is_bad && (i = next_bit(has, i + 1)) >= 0;) {
         double v = in_f64(&in);
-        if (mapped(map, i, METRIC_COUNT) >= 0) sample_put(&s, mapped(map, i, METRIC_COUNT), v);
+        int ours = mapped(map, i, METRIC_COUNT);
+        if (ours >= 0) sample_put(&s, ours, v);
     }
     if (in.is_bad || number >= WIRE_DEVICES_MAX || at <= 0) return wire_bad(f, e);
     *device = number;
@@ -146,7 +149,8 @@ int wire_get_host(const struct wire_frame *f, const struct wire_map *map, int64_
     get_bits(&in, has, get_count(&in));
     for (int i = -1; !in.is_bad && (i = next_bit(has, i + 1)) >= 0;) {
         double v = in_f64(&in);
-        if (mapped(map, i, HOST_METRIC_COUNT) >= 0) host_put(&s, mapped(map, i, HOST_METRIC_COUNT), v);
+        int ours = mapped(map, i, HOST_METRIC_COUNT);
+        if (ours >= 0) host_put(&s, ours, v);
     }
     if (in.is_bad || at <= 0) return wire_bad(f, e);
     *mark = at;
