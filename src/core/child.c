@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,15 @@
 #define SELDOM_LONGEST_NS (300 * NS_PER_S)
 #define EXIT_INPUT 2 /* its settings are wrong: starting it again changes nothing */
 
+/* A service may put the guard before others: nobody else of us is worth that. Going back needs no right. */
+static void be_ordinary(void) {
+    int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    char text[16] = "";
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && text[0] == '-') (void)!pwrite(fd, "0", 1, 0);
+    if (fd >= 0) close(fd);
+    if (getpriority(PRIO_PROCESS, 0) < 0) setpriority(PRIO_PROCESS, 0, 0);
+}
+
 /* After the fork. The order matters: whoever asks for the signal first and looks for the parent then misses neither. */
 static void child_exec(struct child *c, pid_t parent) {
     char fd_text[16];
@@ -40,6 +50,7 @@ static void child_exec(struct child *c, pid_t parent) {
     if (c->has_heart) sigaddset(&set, SIGHUP); /* a reload must not kill it before it knows the signal */
     sigprocmask(SIG_SETMASK, &set, NULL);
     signal(SIGPIPE, SIG_DFL);
+    if (c->is_optional) be_ordinary();
     snprintf(fd_text, sizeof fd_text, "%d", c->heart_fd);
     for (int i = 0; i < CHILD_ARGS_MAX; i++) {
         argv[i] = c->argv[i] && strcmp(c->argv[i], "%H") == 0 ? fd_text : c->argv[i];

@@ -165,6 +165,28 @@ def test_a_supervisor_that_is_killed_leaves_no_server(sim):
         wait_for(lambda: not any(map(is_alive, pids)), "nobody is left behind")
 
 
+def test_only_the_guard_goes_before_others(sim):
+    """A service that runs low in the killer's list and high in the scheduler's means the guard."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may go before others")
+    path = Path("/proc/self/oom_score_adj")
+    before = path.read_text()
+    path.write_text("-500")
+    os.setpriority(os.PRIO_PROCESS, 0, -5)
+    try:
+        with Instance(sim, role="up") as i:
+            i.ready(2)
+            serves(i)
+            adjust = lambda pid: int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+            nice = lambda pid: os.getpriority(os.PRIO_PROCESS, pid)
+            assert (adjust(i.sampler()), nice(i.sampler())) == (-500, -5)
+            for pid in (server_of(i), i.of_program("node")[0]):
+                assert (adjust(pid), nice(pid)) == (0, 0)
+    finally:
+        path.write_text(before)
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
 # ---- what cannot start ----
 
 def test_a_port_that_is_taken_is_said_at_once(nowhere):
