@@ -166,25 +166,28 @@ def test_a_supervisor_that_is_killed_leaves_no_server(sim):
 
 
 def test_only_the_guard_goes_before_others(sim):
-    """A service that runs low in the killer's list and high in the scheduler's means the guard."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may go before others")
+    """A service that is high in the scheduler's list, and low in that of the out-of-memory killer, means the guard."""
     path = Path("/proc/self/oom_score_adj")
-    before = path.read_text()
-    path.write_text("-500")
-    os.setpriority(os.PRIO_PROCESS, 0, -5)
+    before, nice = int(path.read_text()), os.getpriority(os.PRIO_PROCESS, 0)
+    asked = []
     try:
+        for ask in (lambda: path.write_text("-500"), lambda: os.setpriority(os.PRIO_PROCESS, 0, -5)):
+            try:
+                asked.append(ask())
+            except PermissionError:
+                pass  # not this root's to ask
+        if not asked:
+            pytest.skip("only root may go before others")
+        ours = (int(path.read_text()), os.getpriority(os.PRIO_PROCESS, 0))
         with Instance(sim, role="up") as i:
             i.ready(2)
             serves(i)
-            adjust = lambda pid: int(Path(f"/proc/{pid}/oom_score_adj").read_text())
-            nice = lambda pid: os.getpriority(os.PRIO_PROCESS, pid)
-            assert (adjust(i.sampler()), nice(i.sampler())) == (-500, -5)
-            for pid in (server_of(i), i.of_program("node")[0]):
-                assert (adjust(pid), nice(pid)) == (0, 0)
+            of = lambda pid: (int(Path(f"/proc/{pid}/oom_score_adj").read_text()), os.getpriority(os.PRIO_PROCESS, pid))
+            assert of(i.sampler()) == ours
+            assert of(server_of(i)) == of(i.of_program("node")[0]) == (max(ours[0], 0), max(ours[1], 0))
     finally:
-        path.write_text(before)
-        os.setpriority(os.PRIO_PROCESS, 0, 0)
+        path.write_text(str(before))
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
 
 
 # ---- what cannot start ----
