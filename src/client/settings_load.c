@@ -73,6 +73,14 @@ static int unknown_key(const char *key, struct error *e) {
     return fail(e, -EINVAL, "no such key as \"%.60s\"; did you mean %s (%s)?", key, near.best, range);
 }
 
+/* "guard" is one, of guard.hot_c and its like. */
+static bool is_group(const char *path) {
+    size_t n = strlen(path);
+    for (size_t i = 0; i < settings_count; i++)
+        if (strncmp(settings_table[i].name, path, n) == 0 && settings_table[i].name[n] == '.') return true;
+    return false;
+}
+
 static int take_leaf(void *ctx, const struct json_leaf *leaf, struct error *e) {
     static const char *const types[] = {
         [JSON_LEAF_STRING] = "a text",
@@ -85,6 +93,7 @@ static int take_leaf(void *ctx, const struct json_leaf *leaf, struct error *e) {
     };
     struct file_walk *w = ctx;
     const struct option *o = option_find(settings_table, settings_count, leaf->path);
+    if (!o && leaf->type == JSON_LEAF_EMPTY && is_group(leaf->path)) return 0; /* nothing of it is set */
     if (!o) return unknown_key(leaf->path, e);
     if (!option_takes(o, leaf->type)) {
         char range[128];

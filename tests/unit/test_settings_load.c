@@ -126,6 +126,34 @@ static void paths_are_made_absolute(void **state) {
     assert_string_equal(l.values.gpu_library, want);
 }
 
+static void a_group_may_be_empty(void **state) {
+    static const struct {
+        const char *text, *says; /* NULL: taken */
+    } rows[] = {
+        {"{}",                                NULL                       },
+        {"{\"guard\": {}}",                   NULL                       },
+        {"{\"guard\": {}, \"sampler\": {}}",  NULL                       },
+        {"{\"guard\": {}, \"wait_ms\": 200}", NULL                       },
+        {"{\"gaurd\": {}}",                   "no such key as \"gaurd\"" },
+        {"{\"guar\": {}}",                    "no such key as \"guar\""  },
+        {"{\"guard.\": {}}",                  "no such key as \"guard.\""},
+        {"{\"guard\": {\"hot\": {}}}",        "guard.hot_c"              },
+        {"{\"wait_ms\": {}}",                 "an empty group"           },
+        {"{\"guard\": {\"hot_c\": {}}}",      "an empty group"           },
+        {"{\"guard\": {}, \"guard\": {}}",    "twice"                    },
+        {"{\"guard\": []}",                   "no such key as \"guard\"" },
+        {"{\"guard\": null}",                 "no such key as \"guard\"" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct loaded l;
+        struct error e = {0};
+        write_file(rows[i].text);
+        int r = LOAD(&l, &e, "--dir", dir);
+        if ((r == 0) != !rows[i].says || (r < 0 && !strstr(e.text, rows[i].says)))
+            COMPLAIN("%s: %d %s", rows[i].text, r, e.text);
+    }
+}
+
 static void bad_files(void **state) {
     static const struct {
         const char *text, *says[3];
@@ -224,6 +252,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(later_ones_win, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ways_to_write_a_flag, set_up, tear_down),
         cmocka_unit_test_setup_teardown(paths_are_made_absolute, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_group_may_be_empty, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_flags, set_up, tear_down),
         cmocka_unit_test_setup_teardown(variables, set_up, tear_down),
