@@ -1,6 +1,7 @@
 /* `gpumgr config`: the effective configuration, and where each value came from. With --resolved it prints what the
  * supervisor reads when it is told to reload (model/settings.h). */
 #include "client/config.h"
+#include "client/begin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,15 +99,11 @@ static int run(const struct command *self, int argc, char **argv) {
         {.name = "resolved", .kind = FLAG_YES, .into = &resolved},
     };
     AUTO(buf_done) struct buf b = {0};
-    struct flags flags;
     struct loaded loaded = {0};
     struct error e;
-    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
-    if (r == 0 && flags.wants_help) return command_help(self);
-    if (r == 0) r = flags_no_words(&flags, &e);
-    if (r == 0) r = settings_load(&flags, LOAD_STRICT, &loaded, &e);
-    if (r == 0 && resolved) r = cards_check_running(&loaded, &e);
-    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    int code = command_begin(self, argc, argv, own, ARRAY_LEN(own), LOAD_STRICT, &loaded);
+    if (code != COMMAND_GOES_ON) return code;
+    if (resolved && cards_check_running(&loaded, &e) < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning && !resolved) output_note(loaded.warning);
     if (resolved)
         settings_encode(&loaded.values, &b);

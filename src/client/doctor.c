@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/begin.h"
 #include "client/bundle.h"
 #include "client/command.h"
 #include "client/doctor.h"
@@ -47,14 +48,9 @@ static int run(const struct command *self, int argc, char **argv) {
         {.name = "json",   .kind = FLAG_YES,  .into = &json  },
         {.name = "bundle", .kind = FLAG_TEXT, .into = &bundle},
     };
-    struct flags flags;
     struct loaded loaded = {0};
-    struct error e;
-    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
-    if (r == 0 && flags.wants_help) return command_help(self);
-    if (r == 0) r = flags_no_words(&flags, &e);
-    if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
-    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    int code = command_begin(self, argc, argv, own, ARRAY_LEN(own), LOAD_LOOSE, &loaded);
+    if (code != COMMAND_GOES_ON) return code;
     return examine(self, &loaded, json, bundle);
 }
 

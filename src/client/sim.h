@@ -31,6 +31,13 @@ int sim_exec(const struct command *self, const struct sim_verb *verb, int argc, 
 
 int sim_help(const struct sim_verb *verb);
 
+#define SIM_GOES_ON (-1)
+
+/* For words whose only flags say which simulator: parses them and finds it running. SIM_GOES_ON, or the exit code to end
+ * with. mode: FLAGS_OWN takes no words, FLAGS_STOP_AT_WORD needs some, or says `needs`. */
+int sim_begin(const struct command *self, const struct sim_verb *verb, int argc, char **argv, enum flags_mode mode,
+              const char *needs, struct flags *flags, struct sim_place *ret) MUST_CHECK;
+
 /* --sim-dir (NULL: not given), else GPUSIM_DIR, else that of the instance at `dir` ("": the default one), else the
  * simulator's own default. */
 void sim_find(const char *sim_dir, const char *dir, struct sim_place *ret);

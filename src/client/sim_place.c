@@ -105,3 +105,20 @@ void sim_view(const char *list, int count, struct view *ret) {
     }
     for (int i = 0; n && i < count; i++) add_card(of[i % n], i, ret); /* the list over and over */
 }
+
+int sim_begin(const struct command *self, const struct sim_verb *verb, int argc, char **argv, enum flags_mode mode,
+              const char *needs, struct flags *flags, struct sim_place *ret) {
+    const char *sim_dir = NULL, *dir = "";
+    const struct flag own[] = {
+        {.name = "sim-dir", .kind = FLAG_TEXT, .into = &sim_dir},
+        {.name = "dir",     .kind = FLAG_TEXT, .into = &dir    },
+    };
+    struct error e;
+    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), mode, flags, &e);
+    if (r == 0 && flags->wants_help) return sim_help(verb);
+    if (r == 0 && mode == FLAGS_OWN) r = flags_no_words(flags, &e);
+    if (r == 0 && mode == FLAGS_STOP_AT_WORD && !flags->word_count) r = fail(&e, -EINVAL, "%s", needs);
+    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    r = sim_find_running(sim_dir, dir, ret, &e);
+    return r < 0 ? command_fail(self, &e, r == -EINVAL ? EXIT_INPUT : EXIT_FAILED) : SIM_GOES_ON;
+}

@@ -170,19 +170,11 @@ static int stop(const struct sim_place *p, struct error *e) {
 }
 
 int sim_stop(const struct command *self, const struct sim_verb *verb, int argc, char **argv) {
-    const char *sim_dir = NULL, *dir = "";
-    const struct flag own[] = {
-        {.name = "sim-dir", .kind = FLAG_TEXT, .into = &sim_dir},
-        {.name = "dir",     .kind = FLAG_TEXT, .into = &dir    },
-    };
     struct flags flags;
     struct sim_place place;
     struct error e;
-    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_OWN, &flags, &e);
-    if (r == 0 && flags.wants_help) return sim_help(verb);
-    if (r == 0) r = flags_no_words(&flags, &e);
-    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
-    r = sim_find_running(sim_dir, dir, &place, &e);
-    if (r == 0) r = stop(&place, &e);
+    int code = sim_begin(self, verb, argc, argv, FLAGS_OWN, "", &flags, &place);
+    if (code != SIM_GOES_ON) return code;
+    int r = stop(&place, &e);
     return r < 0 ? command_fail(self, &e, r == -EINVAL ? EXIT_INPUT : EXIT_FAILED) : EXIT_DONE;
 }

@@ -179,21 +179,14 @@ static void prepend(const char *variable, const char *what) {
 }
 
 int sim_exec(const struct command *self, const struct sim_verb *verb, int argc, char **argv) {
-    const char *sim_dir = NULL, *dir = "";
-    const struct flag own[] = {
-        {.name = "sim-dir", .kind = FLAG_TEXT, .into = &sim_dir},
-        {.name = "dir",     .kind = FLAG_TEXT, .into = &dir    },
-    };
     struct flags flags;
     struct sim_place place;
     struct error e;
     char library[PATH_MAX];
-    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_STOP_AT_WORD, &flags, &e);
-    if (r == 0 && flags.wants_help) return sim_help(verb);
-    if (r == 0 && !flags.word_count) r = fail(&e, -EINVAL, "exec: which program? gpumgr sim exec -- nvtop");
-    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
-    r = sim_find_running(sim_dir, dir, &place, &e);
-    if (r == 0) r = program_find(PROGRAM_SIM_LIBRARY, library, sizeof library, &e);
+    int code = sim_begin(self, verb, argc, argv, FLAGS_STOP_AT_WORD, "exec: which program? gpumgr sim exec -- nvtop",
+                         &flags, &place);
+    if (code != SIM_GOES_ON) return code;
+    int r = program_find(PROGRAM_SIM_LIBRARY, library, sizeof library, &e);
     if (r < 0) return command_fail(self, &e, EXIT_FAILED);
     setenv("GPUSIM_DIR", place.dir, 1);
     setenv("GPUMGR_GPU_LIBRARY", library, 1);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "client/begin.h"
 #include "client/command.h"
 #include "client/control_ask.h"
 #include "client/frames.h"
@@ -97,14 +98,9 @@ static int run(const struct command *self, int argc, char **argv) {
         {.name = "fresh",      .kind = FLAG_YES,               .into = &w.fresh                                                 },
         {.name = "inventory",.kind = FLAG_YES,.into = &w.inventory},
     };
-    struct flags flags;
     struct loaded loaded = {0};
-    struct error e;
-    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
-    if (r == 0 && flags.wants_help) return command_help(self);
-    if (r == 0) r = flags_no_words(&flags, &e);
-    if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
-    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    int code = command_begin(self, argc, argv, own, ARRAY_LEN(own), LOAD_LOOSE, &loaded);
+    if (code != COMMAND_GOES_ON) return code;
     if (*loaded.warning) output_note(loaded.warning);
     w.hot_c = loaded.values.hot_c;
     return show(self, &loaded, &w);

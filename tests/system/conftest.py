@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD_DIR") or os.environ.get("GPUMGR_BUILD") or ROOT / "build").resolve()
 
@@ -25,3 +27,12 @@ if os.geteuid() == 0 and not anyone_may_come(BUILD):
         shutil.copytree(BUILD / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.p", "*.a"))
     BUILD = copy
 os.environ["BUILD_DIR"] = os.environ["GPUMGR_BUILD"] = str(BUILD)
+
+
+@pytest.fixture
+def place():
+    """A directory on tmpfs with a short path: sockets live in it."""
+    path = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)

@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -71,6 +72,15 @@ class Simulator:
         text = reply[TEXT_AT:].split(b"\0")[0].decode()
         assert verb == VERB_COMMAND and code == 0, f"{line}: {code} {text}"
         return text
+
+    def set(self, gpu, name, *values):
+        """One NVML call that sets something, as another program would make it."""
+        script = ("import ctypes as c, sys\nfrom nvml_client import Nvml\n"
+                  "with Nvml(sys.argv[1]) as n:\n    d = c.c_void_p()\n"
+                  "    assert n.DeviceGetHandleByIndex_v2(int(sys.argv[2]), c.byref(d)) == 0\n"
+                  "    sys.exit(getattr(n, sys.argv[3])(d, *map(int, sys.argv[4:])))\n")
+        subprocess.run([sys.executable, "-c", script, str(LIBRARY), str(gpu), name, *map(str, values)], check=True,
+                       env=self.env, cwd=ROOT / "tests/system")
 
     def task(self, *args, **more):
         task = subprocess.Popen([BUILD / "sim/gpusim-task", *map(str, args)], env=self.env, stdout=subprocess.DEVNULL, **more)

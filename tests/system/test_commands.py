@@ -4,51 +4,23 @@ import json
 import os
 import pty
 import re
-import shutil
 import signal
 import subprocess
 import tarfile
-import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("GPUMGR_BUILD") or os.environ.get("BUILD_DIR") or ROOT / "build").resolve()
-GPUMGR = BUILD / "gpumgr"
-LIBRARY = BUILD / "sim/libnvidia-ml.so.1"
+from instance import GPUMGR, clean_env
+from simulator import LIBRARY, ROOT, wait_for
+
 COMMANDS = ["up", "node", "server", "status", "guard", "config", "doctor", "sim"]
 SIM_WORDS = ["start", "list", "load", "fault", "heal", "exec", "stop"]
-
-
-def clean_env(**more):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMGR_", "GPUSIM_"))}
-    return {**env, "LC_ALL": "C.UTF-8", **{k: str(v) for k, v in more.items()}}
 
 
 def gpumgr(*args, env=None, **kw):
     kw.setdefault("timeout", 30)
     return subprocess.run([str(GPUMGR), *map(str, args)], capture_output=True, text=True, env=env or clean_env(), **kw)
-
-
-def wait_for(fact, what, timeout=10):
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        got = fact()
-        if got:
-            return got
-        time.sleep(0.02)
-    raise AssertionError(f"{what}: not within {timeout} s")
-
-
-@pytest.fixture
-def place():
-    """A directory on tmpfs with a short path: sockets live in it."""
-    path = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from instance import GPUMGR, Instance, clean_env, followed, is_alive, kill
-from simulator import LIBRARY, ROOT, Simulator, wait_for
+from simulator import LIBRARY, Simulator, wait_for
 from unkillable import Unkillable
 
 HOT = 40  # a target that a cool card is too near to already
@@ -125,15 +124,6 @@ class Machine:
 
     def record(self, gpu=0):
         return self.dir / "guard" / self.uuid[gpu]
-
-    def set(self, gpu, name, *values):
-        """What another program might set."""
-        script = ("import ctypes as c, sys\nfrom nvml_client import Nvml\n"
-                  "with Nvml(sys.argv[1]) as n:\n    d = c.c_void_p()\n"
-                  "    assert n.DeviceGetHandleByIndex_v2(int(sys.argv[2]), c.byref(d)) == 0\n"
-                  "    sys.exit(getattr(n, sys.argv[3])(d, *map(int, sys.argv[4:])))\n")
-        subprocess.run([sys.executable, "-c", script, str(LIBRARY), str(gpu), name, *map(str, values)], check=True,
-                       env=self.sim.env, cwd=ROOT / "tests/system")
 
     def kill_all(self):
         """SIGKILL for everything, so that nobody can do anything for anyone."""
@@ -245,7 +235,7 @@ def test_a_card_that_is_still_hot_keeps_its_throttle(machine):
 def test_a_limit_without_a_record_is_the_administrators(machine):
     m = machine("h200,p100", "0 cap 500", "1 sensor power-limit off")
     low = m.clock(1)
-    m.set(1, "DeviceSetApplicationsClocks", m.cards[1]["mem_clocks"][0], low)
+    m.sim.set(1, "DeviceSetApplicationsClocks", m.cards[1]["mem_clocks"][0], low)
     m.becomes(1, low)
     m.start()
     assert "500 W" in m.event("guard_baseline", 0) and str(low) in m.event("guard_baseline", 1)
@@ -259,8 +249,8 @@ def test_a_limit_without_a_record_is_the_administrators(machine):
 
 def test_clear_stale_all_resets_every_card(machine):
     m = machine(LEVERS, "0 cap 300", clear_stale="all")
-    m.set(T1000, "DeviceSetGpuLockedClocks", 300, 900)
-    m.set(P100, "DeviceSetApplicationsClocks", m.cards[P100]["mem_clocks"][0], m.cards[P100]["gr_clocks"][-1])
+    m.sim.set(T1000, "DeviceSetGpuLockedClocks", 300, 900)
+    m.sim.set(P100, "DeviceSetApplicationsClocks", m.cards[P100]["mem_clocks"][0], m.cards[P100]["gr_clocks"][-1])
     m.becomes(T1000, 900)
     m.start()
     for n in range(3):
@@ -519,7 +509,7 @@ def test_drift_yields(machine):
     assert "500 W" in m.event("guard_drift", 0, 3)
     assert time.monotonic() - began < 2
     low = m.clock(1)
-    m.set(1, "DeviceSetApplicationsClocks", m.cards[1]["mem_clocks"][0], low)
+    m.sim.set(1, "DeviceSetApplicationsClocks", m.cards[1]["mem_clocks"][0], low)
     assert str(low) in m.event("guard_drift", 1, 3)
     assert [g["baseline"] for g in m.guards()] == [500, low] and "value 500." in m.record().read_text()
     m.reload(hot_c=HOT)

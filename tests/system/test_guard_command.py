@@ -8,10 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
@@ -21,14 +18,6 @@ from simulator import BUILD, LIBRARY, ROOT, Simulator, wait_for
 POWER, CLOCKS, APP_CLOCKS = 1, 2, 3
 H200, T1000, P100 = range(3)
 SET, CONFIRM, RESTORE = 3, 4, 5
-
-
-@pytest.fixture
-def place():
-    path = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def guard(*args, env=None, **kw):
@@ -102,20 +91,11 @@ class Cards:
         self.env = clean_env(GPUSIM_DIR=self.sim.dir, GPUMGR_GPU_LIBRARY=LIBRARY, GPUMGR_DIR=self.dir,
                              GPUMGR_GUARD_LOCK_DIR=place)
 
-    def call(self, gpu, name, *values):
-        """One NVML call that sets something, as another program would make it."""
-        script = ("import ctypes as c, sys\nfrom nvml_client import Nvml\n"
-                  "with Nvml(sys.argv[1]) as n:\n    d = c.c_void_p()\n"
-                  "    assert n.DeviceGetHandleByIndex_v2(int(sys.argv[2]), c.byref(d)) == 0\n"
-                  "    sys.exit(getattr(n, sys.argv[3])(d, *map(int, sys.argv[4:])))\n")
-        subprocess.run([sys.executable, "-c", script, str(LIBRARY), str(gpu), name, *map(str, values)], check=True,
-                       env=self.sim.env, cwd=ROOT / "tests/system")
-
     def throttle(self):
-        self.call(H200, "DeviceSetPowerManagementLimit", 300000)
-        self.call(T1000, "DeviceSetGpuLockedClocks", 300, 900)
+        self.sim.set(H200, "DeviceSetPowerManagementLimit", 300000)
+        self.sim.set(T1000, "DeviceSetGpuLockedClocks", 300, 900)
         lowest = self.sim.gpu(P100)["gr_clocks"][-1]
-        self.call(P100, "DeviceSetApplicationsClocks", self.p100_memory, lowest)
+        self.sim.set(P100, "DeviceSetApplicationsClocks", self.p100_memory, lowest)
         return self.becomes([300000, 900, lowest])
 
     def now(self):

@@ -140,7 +140,7 @@ static void a_group_may_be_empty(void **state) {
         {"{\"guard\": {\"hot\": {}}}",        "guard.hot_c"              },
         {"{\"wait_ms\": {}}",                 "an empty group"           },
         {"{\"guard\": {\"hot_c\": {}}}",      "an empty group"           },
-        {"{\"guard\": {}, \"guard\": {}}",    "twice"                    },
+        {"{\"guard\": {}, \"guard\": {}}",    "duplicate"                },
         {"{\"guard\": []}",                   "no such key as \"guard\"" },
         {"{\"guard\": null}",                 "no such key as \"guard\"" },
     };
