@@ -192,10 +192,19 @@ static int choose_sort(const char *word, struct top_state *s, struct error *e) {
     return fail(e, -EINVAL, "--sort: \"%.40s\" is none of %s", word, all.s);
 }
 
+/* Terminals that have none of the characters that meters and charts are made of, whatever the locale says. */
+static bool terminal_is_plain(void) {
+    static const char *const plain[] = {"linux", "dumb", "ansi", "vt52", "vt100", "vt102", "vt220", "vt320"};
+    const char *name = getenv("TERM");
+    for (size_t i = 0; name && i < ARRAY_LEN(plain); i++)
+        if (strcmp(name, plain[i]) == 0) return true;
+    return false;
+}
+
 static int show(const struct command *self, const struct wish *w, struct top *t) {
     struct error e;
     gethostname(t->data.host, sizeof t->data.host - 1);
-    canvas_init(&t->canvas, 80, 24, screen_look().has_utf8 && !w->ascii);
+    canvas_init(&t->canvas, 80, 24, screen_look().has_utf8 && !w->ascii && (w->once || !terminal_is_plain()));
     if (w->once) return print_once(self, t);
     if (top_term_open(&e) < 0) return command_fail(self, &e, EXIT_FAILED);
     live(t);

@@ -150,6 +150,7 @@ void top_draw_gpu(struct canvas *c, const struct top_data *d, struct top_state *
     int count = list_metrics(&d->view, gpu, of);
     y = draw_identity(c, d, s, gpu, 1);
     rows = (count + columns - 1) / columns;
+    if (rows < 1) rows = 1;
     int room = c->height - 1 - y, processes = s->shown.count + 2;
     if (processes > room / 3) processes = room / 3;
     if (processes < PROCESSES_MIN && room - rows < processes) processes = 0;

@@ -101,27 +101,36 @@ static void draw_head(struct canvas *c, const struct widths *w, int y) {
     canvas_text(c, x, y, w->note, "NOTE", STYLE_HEAD);
 }
 
-static void draw_gauge(struct canvas *c, const struct top_data *d, const struct top_state *s,
-                       const struct view_device *gpu, const struct top_figures *f, const struct widths *w, int g, int x,
-                       int y) {
+struct line {
+    struct canvas *c;
+    const struct top_data *d;
+    const struct top_state *s;
+    const struct view_device *gpu;
+    const struct widths *w;
+    struct top_figures f;
+    int y;
+};
+
+static void draw_gauge(const struct line *l, int g, int x) {
     char text[48];
-    if (w->meter[g]) {
-        canvas_meter(c, x, y, w->meter[g], f->value[g] / f->full[g], f->notch[g], f->style[g]);
-        x += w->meter[g] + 1;
+    struct canvas *c = l->c;
+    const struct top_figures *f = &l->f;
+    int meter = l->w->meter[g], spark = l->w->spark[g];
+    if (meter) {
+        canvas_meter(c, x, l->y, meter, f->value[g] / f->full[g], f->notch[g], f->style[g]);
+        x += meter + 1;
     }
     top_gauge_text(f, (enum top_gauge)g, c->has_utf8, false, text, sizeof text);
     bool is_marked = f->style[g] == STYLE_WARN || f->style[g] == STYLE_BAD;
-    canvas_right(c, x, y, text_width_of[g], text, is_marked ? f->style[g] : STYLE_PLAIN);
+    canvas_right(c, x, l->y, text_width_of[g], text, is_marked ? f->style[g] : STYLE_PLAIN);
     x += text_width_of[g] + 1;
-    if (!w->spark[g]) return;
+    if (!spark) return;
     float values[SPARK_MAX];
-    int step = top_step_s(s, w->spark[g]);
-    history_series(history_find(&d->history, gpu->inventory.uuid), f->metric[g], d->view.boot_ns / 1000000000, step,
-                   values, w->spark[g]);
+    history_series(history_find(&l->d->history, l->gpu->inventory.uuid), f->metric[g], l->d->view.boot_ns / 1000000000,
+                   top_step_s(l->s, spark), values, spark);
     double lo = g == GAUGE_TEMP ? 20 : 0;
-    canvas_chart(
-        c, x, y, w->spark[g], 1,
-        &(struct chart){.values = values, .count = w->spark[g], .lo = lo, .hi = f->full[g], .style = f->style[g]});
+    canvas_chart(c, x, l->y, spark, 1,
+                 &(struct chart){.values = values, .count = spark, .lo = lo, .hi = f->full[g], .style = f->style[g]});
 }
 
 static void draw_number(struct canvas *c, int x, int y, int width, double value, const char *unit) {
@@ -131,28 +140,29 @@ static void draw_number(struct canvas *c, int x, int y, int width, double value,
     canvas_right(c, x, y, width, text, STYLE_PLAIN);
 }
 
-static void draw_line(struct canvas *c, const struct top_data *d, const struct top_state *s,
-                      const struct view_device *gpu, const struct widths *w, int y) {
-    struct top_figures f;
+static void draw_line(struct line *l) {
+    struct canvas *c = l->c;
+    const struct widths *w = l->w;
+    struct top_figures *f = &l->f;
     char name[96];
-    bool is_instance = view_is_instance(gpu);
-    top_figures(&d->view, gpu, s->hot_c, &f);
-    if (!is_instance) canvas_printf(c, 1, y, 2, STYLE_BOLD, "%2d", gpu->inventory.index);
-    snprintf(name, sizeof name, "%s%.80s", is_instance ? (c->has_utf8 ? "└ " : "- ") : "", view_short_name(gpu));
+    bool is_instance = view_is_instance(l->gpu);
+    int y = l->y, x = 4 + w->name + 1;
+    top_figures(&l->d->view, l->gpu, l->s->hot_c, f);
+    if (!is_instance) canvas_printf(c, 1, y, 2, STYLE_BOLD, "%2d", l->gpu->inventory.index);
+    snprintf(name, sizeof name, "%s%.80s", is_instance ? (c->has_utf8 ? "└ " : "- ") : "", view_short_name(l->gpu));
     canvas_text(c, 4, y, w->name, name, is_instance ? STYLE_DIM : STYLE_PLAIN);
-    int x = 4 + w->name + 1;
-    if (!f.is_well) { /* figures that are not there leave their room to what is wrong */
-        canvas_text(c, x, y, c->width - x, f.note, f.note_style);
+    if (!f->is_well) { /* figures that are not there leave their room to what is wrong */
+        canvas_text(c, x, y, c->width - x, f->note, f->note_style);
         return;
     }
     for (int g = 0; g < GAUGES; g++) {
-        if (!is_instance || !isnan(f.value[g])) draw_gauge(c, d, s, gpu, &f, w, g, x, y);
+        if (!is_instance || !isnan(f->value[g])) draw_gauge(l, g, x);
         x += gauge_width(w, g) + 1;
     }
-    if (w->has_memory_temp) draw_number(c, x, y, 5, f.memory_temp_c, c->has_utf8 ? "°C" : "C"), x += 6;
-    if (w->has_clock) draw_number(c, x, y, 4, f.sm_mhz, ""), x += 5;
-    if (w->has_fan) draw_number(c, x, y, 4, f.fan * 100, "%"), x += 5;
-    canvas_text(c, x, y, c->width - x, w->note < NOTE_MAX ? f.brief : f.note, f.note_style);
+    if (w->has_memory_temp) draw_number(c, x, y, 5, f->memory_temp_c, c->has_utf8 ? "°C" : "C"), x += 6;
+    if (w->has_clock) draw_number(c, x, y, 4, f->sm_mhz, ""), x += 5;
+    if (w->has_fan) draw_number(c, x, y, 4, f->fan * 100, "%"), x += 5;
+    canvas_text(c, x, y, c->width - x, w->note < NOTE_MAX ? f->brief : f->note, f->note_style);
 }
 
 void top_draw_lines(struct canvas *c, const struct top_data *d, struct top_state *s, const struct top_layout *l) {
@@ -170,7 +180,7 @@ void top_draw_lines(struct canvas *c, const struct top_data *d, struct top_state
     s->gpu_scroll = top_scroll(s->gpu_scroll, selected, count, room);
     for (int i = 0; i < room && s->gpu_scroll + i < count; i++) {
         int at = s->gpu_scroll + i, y = l->gpu_y + 1 + i;
-        draw_line(c, d, s, order[at], &w, y);
+        draw_line(&(struct line){.c = c, .d = d, .s = s, .gpu = order[at], .w = &w, .y = y});
         if (at != selected || !s->has_selection || s->focus != FOCUS_GPUS) continue;
         canvas_put(c, 0, y, c->has_utf8 ? 0x25b6 : '>', STYLE_KEY);
         canvas_mark(c, 0, y, 4 + w.name, STYLE_SELECTED);

@@ -111,7 +111,7 @@ static bool word_is_met(const char *word, const struct top_process *p) {
     }
     if (strncasecmp(word, "user:", 5) == 0) return is_within(p->user, word + 5);
     if (strncasecmp(word, "cmd:", 4) == 0) return is_within(p->command, word + 4);
-    if (strncasecmp(word, "pid:", 4) == 0) return strncmp(pid, word + 4, strlen(word + 4)) == 0;
+    if (strncasecmp(word, "pid:", 4) == 0) return strstr(pid, word + 4) == pid;
     return is_within(p->user, word) || is_within(p->command, word) || is_within(p->container, word) ||
            strcmp(pid, word) == 0;
 }

@@ -86,7 +86,7 @@ static void begin_colours(void) {
     term.has_colour = true;
     term.has_track = COLORS >= 256;
     term.looks = COLORS >= 256 ? many : eight;
-    for (short i = 0; i < STYLE_COUNT; i++) {
+    for (int i = 0; i < STYLE_COUNT; i++) {
         init_pair((short)(i + 1), term.looks[i].fg, term.looks[i].bg);
         init_pair((short)(i + 1 + STYLE_COUNT), term.looks[i].fg, term.looks[STYLE_TRACK].bg);
     }
@@ -110,7 +110,8 @@ static void remember_the_way_back(void) {
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const char *text = tigetstr(names[i]);
         size_t n = strlen(term.leave);
-        if (text && text != (char *)-1 && n + strlen(text) < sizeof term.leave) strcpy(term.leave + n, text);
+        if (text && text != (char *)-1 && n + strlen(text) < sizeof term.leave)
+            snprintf(term.leave + n, sizeof term.leave - n, "%s", text);
     }
     struct sigaction act = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND};
     for (size_t i = 0; i < ARRAY_LEN(crashes); i++) sigaction(crashes[i], &act, NULL);

@@ -154,7 +154,7 @@ def test_it_follows_the_terminal(node, pane):
 
 
 @pytest.mark.parametrize("flags,env,term", [((), {"LC_ALL": "C"}, "vt100"), (("--ascii",), {"LC_ALL": "C.UTF-8"}, "screen"),
-                                            ((), {"LC_ALL": "C", "NO_COLOR": "1"}, "screen-256color")])
+                                            ((), {"LC_ALL": "C", "NO_COLOR": "1"}, "screen-256color"), ((), {}, "linux")])
 def test_plain_terminals_get_plain_characters(node, pane, flags, env, term):
     for size in (80, 24), (160, 50):
         p = pane(size, "--dir", node.dir, "--interval", "0.2", *flags, env=env, term=term)
