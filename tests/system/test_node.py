@@ -1,6 +1,7 @@
 """The node: what it says on the link is what the ring holds, whoever dies; nobody it talks to can hold it up; the machine's
 own readings are /proc's; processes have names."""
 
+import json
 import os
 import random
 import signal
@@ -427,3 +428,62 @@ def test_a_strange_command_line_is_text(sim):
         finally:
             task.kill()
             task.wait()
+
+
+# ---- through the real server into its history ----
+
+def api(i, path):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(10)
+        s.connect(str(i.dir / "run/server/api.sock"))
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: gpumgr\r\nConnection: close\r\n\r\n".encode())
+        reply = b""
+        while piece := s.recv(1 << 16):
+            reply += piece
+    head, body = reply.split(b"\r\n\r\n", 1)
+    assert head.startswith(b"HTTP/1.1 200"), head
+    return json.loads(body)
+
+
+def history(i, uuid, metric, begin, end):
+    got = api(i, f"/api/v1/history?of=gpu:{uuid}&metric={metric}&from={begin:.3f}&to={end:.3f}&width=4000")
+    assert got["resolution"] == "raw", got["resolution"]
+    series = got["series"][0] if got["series"] else {"time": [], "mean": []}
+    return [t for t, v in zip(series["time"], series["mean"]) if v is not None]
+
+
+@pytest.mark.parametrize("order", ["node", "server", "sampler", "all"])
+def test_the_history_has_every_reading_once_whoever_is_killed(sim, order):
+    metric = "gpu_temperature_celsius"
+    with Instance(sim, "--wait-ms", "200", role="up") as i:
+        uuids = {g["index"]: g["uuid"] for g in i.ready(4)["gpus"]}
+        wait_for(lambda: (i.dir / "run/server/api.sock").exists(), "the server listens")
+        reader = i.follow(14)
+        offset = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        dice = random.Random(order)
+        end = time.monotonic() + 11
+        kills = 0
+        while time.monotonic() < end:
+            part = order if order != "all" else dice.choice(["node", "server", "sampler"])
+            pids = i.samplers() if part == "sampler" else i.of_program(part)
+            for pid in pids:
+                kill(pid)
+                kills += 1
+            time.sleep(dice.uniform(0.5, 1.6))
+        seen = [s for s in followed(reader) if "boot" in s and metric in s["metrics"]]
+        assert kills >= 6 and len(seen) > 100
+        last = max(s["boot"] for s in seen) + offset
+
+        def stored():
+            try:
+                return all(history(i, uuid, metric, last - 60, last + 60)[-1:] > [last] for uuid in uuids.values())
+            except (OSError, ValueError):
+                return False
+        wait_for(stored, "what came after is there", 20)
+        for index, uuid in uuids.items():
+            want = sorted(s["boot"] + offset for s in seen if s["gpu"] == index)
+            got = history(i, uuid, metric, want[0] - 0.01, want[-1] + 0.01)
+            assert len(set(got)) == len(got), "nothing twice"
+            missing = [t for t in want if not any(abs(t - g) < 0.005 for g in got)]
+            extra = [g for g in got if not any(abs(t - g) < 0.005 for t in want)]
+            assert not missing and not extra, (index, len(want), len(got), [(want.index(t), t - want[0]) for t in missing], extra[:3])
