@@ -320,18 +320,31 @@ void board_guard(struct board *b, unsigned device, const struct ring_guard *g) {
 
 /* ---- events ---- */
 
-void board_event(struct board *b, enum event_severity severity, int device, const char *kind, const char *fmt, ...) {
+static void event_out(struct board *b, struct event *ev, const char *fmt, va_list ap) {
     static const enum log_level levels[] = {LOG_INFO, LOG_WARN, LOG_ERROR, LOG_ERROR};
-    struct event ev = {.boot_ns = clock_boot_ns(), .real_ns = clock_real_ns(), .severity = severity, .device = device};
+    ev->boot_ns = clock_boot_ns();
+    ev->real_ns = clock_real_ns();
+    vsnprintf(ev->text, sizeof ev->text, fmt, ap);
+    pthread_mutex_lock(&b->event_lock);
+    ring_put_event(&b->ring, ev);
+    pthread_mutex_unlock(&b->event_lock);
+    log_line(levels[ev->severity], ev->kind, gpu_index(b, ev->device), "%s", ev->text);
+}
+
+void board_event(struct board *b, enum event_severity severity, int device, const char *kind, const char *fmt, ...) {
+    struct event ev = {.severity = severity, .device = device};
+    va_list ap;
     snprintf(ev.kind, sizeof ev.kind, "%s", kind);
+    va_start(ap, fmt);
+    event_out(b, &ev, fmt, ap);
+    va_end(ap);
+}
+
+PRINTF(3, 4) static void xid_event(struct board *b, struct event *ev, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(ev.text, sizeof ev.text, fmt, ap);
+    event_out(b, ev, fmt, ap);
     va_end(ap);
-    pthread_mutex_lock(&b->event_lock);
-    ring_put_event(&b->ring, &ev);
-    pthread_mutex_unlock(&b->event_lock);
-    log_line(levels[severity], kind, gpu_index(b, device), "%s", ev.text);
 }
 
 static void xids_out(struct board *b, unsigned device) {
@@ -355,7 +368,8 @@ void board_xid(struct board *b, unsigned device, uint64_t code, enum xid_source 
     const struct xid *x = xid_find(code);
     char who[64] = "";
     if (pid > 0) snprintf(who, sizeof who, " (pid %d%s%.32s)", pid, *process ? " " : "", process);
-    board_event(b, x->severity, (int)device, "xid", "XID %llu%s: %s; %s", (unsigned long long)code, who, x->what,
-                x->advice);
+    struct event ev = {
+        .severity = x->severity, .device = (int)device, .code = (int32_t)code, .pid = pid > 0 ? pid : 0, .kind = "xid"};
+    xid_event(b, &ev, "XID %llu%s: %s; %s", (unsigned long long)code, who, x->what, x->advice);
     toll(b);
 }

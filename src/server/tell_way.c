@@ -54,15 +54,24 @@ static int slack_send(const struct settings *s, const char *body, size_t len, st
 
 static bool mail_is_set(const struct settings *s) { return *s->tell_smtp_url && *s->tell_mail_to; }
 
-static const char *sender(const struct settings *s) { return *s->tell_mail_from ? s->tell_mail_from : s->tell_mail_to; }
+static void sender(const struct settings *s, char ret[256]) {
+    if (*s->tell_mail_from)
+        snprintf(ret, 256, "%s", s->tell_mail_from);
+    else
+        snprintf(ret, 256, "%.*s", (int)strcspn(s->tell_mail_to, ", "), s->tell_mail_to);
+}
 
 static void mail_write(struct buf *out, const struct message *m, const struct settings *s) {
-    message_mail(out, m, sender(s), s->tell_mail_to);
+    char from[256];
+    sender(s, from);
+    message_mail(out, m, from, s->tell_mail_to);
 }
 
 static int mail_way_send(const struct settings *s, const char *body, size_t len, struct error *e) {
     AUTO(buf_done) struct buf password = {0};
-    struct mail m = {.url = s->tell_smtp_url, .from = sender(s), .to = s->tell_mail_to, .message = body, .len = len};
+    char from[256];
+    sender(s, from);
+    struct mail m = {.url = s->tell_smtp_url, .from = from, .to = s->tell_mail_to, .message = body, .len = len};
     if (*s->tell_smtp_user) {
         int r = file_read(s->tell_smtp_password_file, 1024, &password, e);
         if (r < 0) return r;
