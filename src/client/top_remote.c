@@ -17,7 +17,15 @@
 #include "client/top_stream.h"
 #include "net/http_client.h"
 
-enum { TOKEN_MAX = 512, ANSWER_MS = 5000, PAUSE_MS = 500, PAUSE_MAX_MS = 8000, PAST_MS = 2000, PAST_LOCAL_MS = 500 };
+enum {
+    TOKEN_MAX = 512,
+    ANSWER_MS = 5000,
+    PAUSE_MS = 500,
+    PAUSE_MAX_MS = 8000,
+    PAST_MS = 2000,
+    PAST_LOCAL_MS = 500,
+    PAST_GPUS = 16
+};
 
 /* A stream that says nothing for so long is broken: the server speaks once a second. */
 #define SILENT_NS (5 * NS_PER_S)
@@ -83,23 +91,32 @@ static void add_metric(struct buf *b, int id) {
     if (id >= 0) buf_printf(b, "%s%s", b->s[b->len - 1] == '=' ? "" : ",", metrics[id].name);
 }
 
-static int fetch_past(const struct place *p, const struct view *v, int total_ms, struct history *h, struct error *e) {
+/* The GPUs from `first` on, as many as one question may name; where the next question goes on, in *next. */
+static int fetch_some(const struct place *p, const struct view *v, size_t first, size_t *next, int total_ms,
+                      struct history *h, struct error *e) {
     AUTO(buf_done) struct buf path = {0};
     AUTO(tree_done) struct json_tree *j = NULL;
     int gpus = 0;
     buf_puts(&path, "/api/v1/history?of=");
-    for (size_t i = 0; i < v->count; i++)
-        if (!view_is_instance(&v->of[i]) && *v->of[i].inventory.uuid)
-            buf_printf(&path, "%sgpu:%s", gpus++ ? "," : "", v->of[i].inventory.uuid);
+    for (*next = first; *next < v->count && gpus < PAST_GPUS; ++*next)
+        if (!view_is_instance(&v->of[*next]) && *v->of[*next].inventory.uuid)
+            buf_printf(&path, "%sgpu:%s", gpus++ ? "," : "", v->of[*next].inventory.uuid);
     if (!gpus) return 0;
     buf_puts(&path, "&metric=");
     for (int g = 0; g < GAUGES; g++) {
         add_metric(&path, top_gauge_metric((enum top_gauge)g));
         add_metric(&path, top_gauge_line((enum top_gauge)g));
     }
-    buf_printf(&path, "&from=-%d&to=0&width=%d", HISTORY_ROWS, HISTORY_ROWS);
+    buf_printf(&path, "&from=-%d&width=%d", HISTORY_ROWS, HISTORY_ROWS);
     int r = ask_json(p, path.s, total_ms, &j, e);
     if (r == 0) top_mirror_past(j, clock_boot_ns(), clock_real_ns(), h);
+    return r;
+}
+
+static int fetch_past(const struct place *p, const struct view *v, int total_ms, struct history *h, struct error *e) {
+    int r = 0;
+    for (size_t next, first = 0; r == 0 && first < v->count; first = next)
+        r = fetch_some(p, v, first, &next, total_ms, h, e);
     return r;
 }
 
