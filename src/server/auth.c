@@ -390,8 +390,8 @@ static void forget_expired(struct auth *a, int64_t now_s) {
         if (a->tokens[i].expires && a->tokens[i].expires <= now_s - STORE_TOKEN_SHOWN_S) remove_token(a, i);
 }
 
-void auth_tick(struct auth *a, int64_t now_s) {
-    forget_expired(a, now_s);
+/* What the file does not know yet, if it is behind by so much. */
+static struct seen *seen_new(struct auth *a, int64_t now_s, int64_t lag_s) {
     struct seen *s = calloc(1, sizeof *s);
     if (!s) abort();
     s->a = a;
@@ -400,17 +400,36 @@ void auth_tick(struct auth *a, int64_t now_s) {
     s->tokens = calloc(a->token_count + 1, sizeof *s->tokens);
     if (!s->sessions || !s->tokens) abort();
     for (size_t i = 0; i < a->session_count; i++)
-        if (a->sessions[i].seen - a->sessions[i].written >= SEEN_LAG_S) {
+        if (a->sessions[i].seen - a->sessions[i].written >= lag_s) {
             s->sessions[s->session_count][0] = a->sessions[i].id;
             s->sessions[s->session_count++][1] = a->sessions[i].seen;
         }
     for (size_t i = 0; i < a->token_count; i++)
-        if (a->tokens[i].seen - a->tokens[i].written >= SEEN_LAG_S) {
+        if (a->tokens[i].seen - a->tokens[i].written >= lag_s) {
             s->tokens[s->token_count][0] = a->tokens[i].id;
             s->tokens[s->token_count++][1] = a->tokens[i].seen;
         }
+    return s;
+}
+
+void auth_tick(struct auth *a, int64_t now_s) {
     struct error ignored; /* the next minute comes */
+    forget_expired(a, now_s);
+    struct seen *s = seen_new(a, now_s, SEEN_LAG_S);
     if (state_submit(a->setup.state, write_seen, seen_written, s, &ignored) < 0) seen_free(s);
+}
+
+/* The loop is over: nobody would call `done`. */
+static int write_last(struct sql *db, void *ctx, struct error *e) {
+    int r = write_seen(db, ctx, e);
+    seen_free(ctx);
+    return r;
+}
+
+void auth_flush(struct auth *a, int64_t now_s) {
+    struct error ignored;
+    struct seen *s = seen_new(a, now_s, 1);
+    if (state_submit(a->setup.state, write_last, NULL, s, &ignored) < 0) seen_free(s);
 }
 
 void auth_audit(struct auth *a, const struct caller *caller, const char *address, const char *method, const char *path,

@@ -79,6 +79,8 @@ enum auth_verdict auth_permit(const struct auth *a, const struct auth_ask *ask, 
 
 /* Every minute: writes when sessions and tokens were last used, forgets what has expired. */
 void auth_tick(struct auth *a, int64_t now_s);
+/* Before the end: the same, up to the last second. */
+void auth_flush(struct auth *a, int64_t now_s);
 
 /* One line of the audit log, written soon: every mutating call has one, refused ones too. */
 void auth_audit(struct auth *a, const struct caller *caller, const char *address, const char *method, const char *path,

@@ -8,6 +8,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -75,6 +76,14 @@ def test_a_restart_keeps_the_link_and_makes_no_second_one(server):
     server.start()
     assert not (server.dir / "server/signin-link").exists()
     assert [u["name"] for u in server.unix("GET", "/api/v1/users").json["users"]] == ["admin"]
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
+def test_a_link_names_an_address_that_can_be_opened(listen):
+    with Server(listen=listen, listen_plain="true") as server:
+        port = server.url.rsplit(":", 1)[1]
+        lines = (server.dir / "server/signin-link").read_text().splitlines()
+        assert lines == [f"http://{name}:{port}/signin#{first_link(server)}" for name in ("localhost", socket.gethostname())]
 
 
 def test_the_link_is_shown_where_it_is_asked_for():
@@ -221,6 +230,15 @@ def test_tokens_are_made_used_listed_and_revoked(server):
     assert server.unix("DELETE", f"/api/v1/tokens/{made.json['id']}").status == 204
     assert server.tcp("GET", "/api/v1/tokens", **bearer).status == 401
     assert server.tcp("GET", "/healthz", **bearer).status == 401  # one that is wrong is never passed over
+
+
+def test_when_a_token_was_used_outlives_a_stop(server):
+    token = server.unix("POST", "/api/v1/tokens", {"name": "x"}).json["token"]
+    assert server.tcp("GET", "/api/v1/tokens", Authorization=f"Bearer {token}").status == 200
+    before = server.unix("GET", "/api/v1/tokens").json["tokens"]
+    server.stop()
+    server.start()
+    assert server.unix("GET", "/api/v1/tokens").json["tokens"] == before and before[0]["last_used"]
 
 
 def test_a_members_token_makes_nothing_that_signs_in(server):
