@@ -30,6 +30,9 @@ int accounts_own(struct sql *db, const struct caller *who, uid_t owner, int64_t 
                  struct error *e) {
     if (who->means != BY_PEER) return own_account(db, who->user, ret, e);
     bool is_master = who->uid == 0 || who->uid == owner;
+    /* Whoever has a range of numbers for his containers could else make thousands. */
+    if (!who->is_named && !is_master)
+        return fail(e, -EACCES, "uid %u is no user of this machine, so it gets no account", (unsigned)who->uid);
     int r = store_unix_account(db, who->unix_name, who->uid, is_master ? ROLE_ADMIN : ROLE_MEMBER, now_s, ret, e);
     if (r < 0 || !is_master || (ret->role == ROLE_ADMIN && !ret->is_disabled)) return r;
     ret->role = ROLE_ADMIN; /* whatever was done to the account: root and the owner can do everything anyway */

@@ -6,6 +6,24 @@
 #include "base/json.h"
 #include "server/state_sql.h"
 
+enum { GATE_A_SECOND = 5, GATE_AT_ONCE = 100 };
+
+bool audit_gate(struct audit_gate *g, int64_t now_s, int64_t *ret_left_out) {
+    int64_t passed_s = now_s - g->at_s;
+    if (passed_s < 0 || passed_s > GATE_AT_ONCE) passed_s = GATE_AT_ONCE; /* the first, or the clock was set */
+    g->at_s = now_s;
+    g->room += (int)passed_s * GATE_A_SECOND;
+    if (g->room > GATE_AT_ONCE) g->room = GATE_AT_ONCE;
+    if (g->room == 0) {
+        g->left_out++;
+        return false;
+    }
+    g->room--;
+    *ret_left_out = g->left_out;
+    g->left_out = 0;
+    return true;
+}
+
 struct line {
     int64_t time, status;
     char user[64], means[16], address[64], method[8], path[256];
@@ -33,6 +51,19 @@ void audit_add(struct state *s, const struct audit_line *line) {
     snprintf(l->path, sizeof l->path, "%s", line->path);
     /* When the queue is full the call itself could not be carried out either: it was refused as unavailable. */
     if (state_submit(s, write_line, written, l, &ignored) < 0) free(l);
+}
+
+int audit_trim(struct sql *db, int keep, int keep_nobody, struct error *e) {
+    int r = sql_do(db, e,
+                   "DELETE FROM audit WHERE user<>'' AND id<="
+                   "(SELECT id FROM audit WHERE user<>'' ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                   "i", (int64_t)keep);
+    if (r >= 0)
+        r = sql_do(db, e,
+                   "DELETE FROM audit WHERE user='' AND id<="
+                   "(SELECT id FROM audit WHERE user='' ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                   "i", (int64_t)keep_nobody);
+    return r < 0 ? r : 0;
 }
 
 struct page {

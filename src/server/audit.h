@@ -1,7 +1,9 @@
 /* The audit log: one row for every mutating call, refused ones too: who, by what means, from where, what, and how it
- * ended. Old rows go when there are 100,000. */
+ * ended. The newest 100,000 are kept, and 10,000 of those
+ * who were not signed in. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -13,8 +15,22 @@ struct audit_line {
     int status;
 };
 
+/* How many calls of nobody are written: whoever is not signed in must not push the lines of others out, nor fill the disk. A
+ * few a second; the rest is counted. Pure. */
+struct audit_gate {
+    int64_t at_s;
+    int room;
+    int64_t left_out;
+};
+/* Whether this one is written. *ret_left_out: then, how many before it were not. */
+bool audit_gate(struct audit_gate *g, int64_t now_s, int64_t *ret_left_out);
+
 /* Copies the line and writes it soon. */
 void audit_add(struct state *s, const struct audit_line *line);
+
+/* On the store thread, now and then: reads the whole table. */
+int audit_trim(struct sql *db, int keep, int keep_nobody, struct error *e) MUST_CHECK;
+enum { AUDIT_KEEP = 100000, AUDIT_KEEP_NOBODY = 10000 };
 
 enum { AUDIT_PAGE_MAX = 1000 };
 

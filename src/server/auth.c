@@ -8,8 +8,9 @@
 #include "server/audit.h"
 #include "server/unix_names.h"
 
-#define SEEN_LAG_S 300 /* how far behind the file may be with when something was last used */
-#define COOKIES_MAX 4  /* of one name that are looked at */
+#define SEEN_LAG_S 300      /* how far behind the file may be with when something was last used */
+#define AUDIT_TRIM_TICKS 60 /* it reads the whole table: once an hour */
+#define COOKIES_MAX 4       /* of one name that are looked at */
 
 /* Rows in the order of their ids, which only grow. A key is the beginning of a hash: looking through a few thousand of
  * them in one piece of memory costs less than the parsing of the request did. */
@@ -23,6 +24,8 @@ struct auth {
     size_t account_count, session_count, token_count;
     struct unix_names names;
     struct work *work;
+    struct audit_gate gate;
+    unsigned ticks;
 };
 
 static void *grown(void *rows, size_t count, size_t size) {
@@ -271,7 +274,7 @@ static const struct account *account_of_uid(const struct auth *a, const char *na
 static enum auth_verdict by_peer(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret,
                                  struct error *e) {
     char name[RULES_NAME];
-    unix_name(&a->names, ask->uid, now_s, name);
+    ret->is_named = unix_name(&a->names, ask->uid, now_s, name);
     const struct account *account = account_of_uid(a, name, ask->uid);
     bool is_master = ask->uid == 0 || ask->uid == a->setup.owner;
     if (account && account->is_disabled && !is_master) {
@@ -296,7 +299,7 @@ static enum auth_verdict by_peer(struct auth *a, const struct auth_ask *ask, int
 enum auth_verdict auth_identify(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret,
                                 struct error *e) {
     *ret = (struct caller){0};
-    if (ask->authorization) return by_token(a, ask, now_s, ret, e);
+    if (rules_is_bearer(ask->authorization)) return by_token(a, ask, now_s, ret, e);
     if (ask->is_unix) return by_peer(a, ask, now_s, ret, e);
     by_cookie(a, ask, now_s, ret);
     return AUTH_GOOD;
@@ -351,6 +354,7 @@ struct seen {
     int64_t now_s;
     size_t session_count, token_count;
     int64_t (*sessions)[2], (*tokens)[2];
+    bool trims_audit;
 };
 
 static void seen_free(struct seen *s) {
@@ -365,7 +369,9 @@ static int write_seen(struct sql *db, void *ctx, struct error *e) {
     for (size_t i = 0; i < s->session_count && r >= 0; i++)
         r = store_session_seen(db, s->sessions[i][0], s->sessions[i][1], e);
     for (size_t i = 0; i < s->token_count && r >= 0; i++) r = store_token_seen(db, s->tokens[i][0], s->tokens[i][1], e);
-    return r < 0 ? r : store_trim(db, s->now_s, s->now_s - AUTH_SESSION_IDLE_S, e);
+    if (r >= 0) r = store_trim(db, s->now_s, s->now_s - AUTH_SESSION_IDLE_S, e);
+    if (r >= 0 && s->trims_audit) r = audit_trim(db, AUDIT_KEEP, AUDIT_KEEP_NOBODY, e);
+    return r;
 }
 
 static void seen_written(void *ctx, int result, const struct error *e) {
@@ -416,6 +422,7 @@ void auth_tick(struct auth *a, int64_t now_s) {
     struct error ignored; /* the next minute comes */
     forget_expired(a, now_s);
     struct seen *s = seen_new(a, now_s, SEEN_LAG_S);
+    s->trims_audit = a->ticks++ % AUDIT_TRIM_TICKS == 0;
     if (state_submit(a->setup.state, write_seen, seen_written, s, &ignored) < 0) seen_free(s);
 }
 
@@ -436,12 +443,20 @@ void auth_audit(struct auth *a, const struct caller *caller, const char *address
                 int status, int64_t now_s) {
     static const char *const means[] = {
         [BY_NOTHING] = "", [BY_SESSION] = "session", [BY_TOKEN] = "token", [BY_PEER] = "unix"};
-    const struct audit_line line = {.time = now_s,
-                                    .user = caller->name,
-                                    .means = means[caller->means],
-                                    .address = address,
-                                    .method = method,
-                                    .path = path,
-                                    .status = status};
+    int64_t left_out = 0;
+    char words[64];
+    struct audit_line line = {.time = now_s,
+                              .user = caller->name,
+                              .means = means[caller->means],
+                              .address = address,
+                              .method = method,
+                              .path = path,
+                              .status = status};
+    if (!*caller->name && !audit_gate(&a->gate, now_s, &left_out)) return;
+    audit_add(a->setup.state, &line);
+    if (!left_out) return;
+    snprintf(words, sizeof words, "%lld more calls before this one", (long long)left_out);
+    line = (struct audit_line){
+        .time = now_s, .user = "", .means = "", .address = "", .method = "", .path = words, .status = 0};
     audit_add(a->setup.state, &line);
 }

@@ -48,6 +48,7 @@ struct caller {
     char csrf[SECRETS_TEXT]; /* what a page must send with X-CSRF-Token; only with a session */
     uid_t uid;               /* BY_PEER */
     char unix_name[RULES_NAME];
+    bool is_named; /* the machine has a user of that number */
 };
 
 enum auth_verdict { AUTH_GOOD, AUTH_UNAUTHENTICATED, AUTH_FORBIDDEN, AUTH_CSRF, AUTH_BAD_REQUEST };

@@ -48,9 +48,13 @@ static bool is_base64url(char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
+bool rules_is_bearer(const char *header) {
+    return header && strncasecmp(header, "Bearer", 6) == 0 && (!header[6] || header[6] == ' ');
+}
+
 bool rules_bearer(const char *header, char *ret, size_t room) {
-    if (!header || strncasecmp(header, "Bearer ", 7) != 0) return false;
-    header += 7;
+    if (!rules_is_bearer(header)) return false;
+    header += 6;
     header += strspn(header, " ");
     size_t n = 0;
     while (is_base64url(header[n])) n++;

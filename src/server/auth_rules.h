@@ -24,6 +24,8 @@ bool rules_cookie(const char *header, const char *name, int n, char *ret, size_t
 /* What the session's cookie is called: browsers hold a prefix to its promise (__Host-: TLS, this host, all of it). */
 const char *rules_cookie_name(bool is_tls, const char *base_path);
 
+/* Whether an Authorization header is meant for us: a proxy in front may ask for a password of its own (Basic). */
+bool rules_is_bearer(const char *header);
 /* The token of an Authorization header. False: it is no Bearer token. */
 bool rules_bearer(const char *header, char *ret, size_t room);
 

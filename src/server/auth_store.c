@@ -6,8 +6,6 @@
 
 #include "base/auto.h"
 
-#define AUDIT_KEEP_ROWS 100000
-
 static const char *const role_names[] = {[ROLE_NOBODY] = "nobody", [ROLE_MEMBER] = "member", [ROLE_ADMIN] = "admin"};
 
 const char *auth_role_name(enum auth_role r) { return (size_t)r < ARRAY_LEN(role_names) ? role_names[r] : "nobody"; }
@@ -284,7 +282,5 @@ int store_trim(struct sql *db, int64_t now_s, int64_t idle_before, struct error 
     if (r >= 0) r = sql_do(db, e, "DELETE FROM sessions WHERE seen<?", "i", idle_before);
     if (r >= 0)
         r = sql_do(db, e, "DELETE FROM tokens WHERE expires>0 AND expires<=?", "i", now_s - STORE_TOKEN_SHOWN_S);
-    if (r >= 0)
-        r = sql_do(db, e, "DELETE FROM audit WHERE id<=(SELECT max(id) FROM audit)-?", "i", (int64_t)AUDIT_KEEP_ROWS);
     return r < 0 ? r : 0;
 }

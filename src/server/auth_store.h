@@ -86,5 +86,5 @@ int store_add_token(struct sql *db, struct token *t, struct error *e) MUST_CHECK
 int store_drop_token(struct sql *db, int64_t id, struct error *e) MUST_CHECK;
 int store_token_seen(struct sql *db, int64_t id, int64_t seen, struct error *e) MUST_CHECK;
 
-/* What has expired: links, sessions idle since `idle_before`, tokens; and old lines of the audit log. */
+/* What has expired: links, sessions idle since `idle_before`, tokens. */
 int store_trim(struct sql *db, int64_t now_s, int64_t idle_before, struct error *e) MUST_CHECK;

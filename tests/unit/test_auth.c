@@ -118,6 +118,11 @@ static void tokens_have_an_end_and_no_more_than_their_maker(void **s) {
     assert_int_equal(auth_identify(auth, &ask, NOW, &c, &e), AUTH_UNAUTHENTICATED);
     snprintf(header, sizeof header, "Bearer gpm_%s", session_secret);
     assert_int_equal(auth_identify(auth, &ask, NOW, &c, &e), AUTH_UNAUTHENTICATED);
+    snprintf(header, sizeof header, "Bearer");
+    assert_int_equal(auth_identify(auth, &ask, NOW, &c, &e), AUTH_UNAUTHENTICATED);
+    snprintf(header, sizeof header, "Basic dTpw"); /* a proxy's, not ours */
+    assert_int_equal(auth_identify(auth, &ask, NOW, &c, &e), AUTH_GOOD);
+    assert_int_equal(c.role, ROLE_NOBODY);
 }
 
 static void unix_users_are_whom_the_kernel_names(void **s) {
