@@ -8,8 +8,9 @@
  * other (the store thread); each thread that queries has a reader of its own. stats from any.
  *
  * Durability: what history_flush has returned for survives kill -9 of any process at any moment. The file is in WAL mode
- * with synchronous=NORMAL: commits are not synced one by one, the WAL is synced and carried over at least once a minute of
- * history_work, so a power cut costs the last minute at most and never leaves a damaged file. The ring is the spool: what
+ * with synchronous=NORMAL: commits are not synced one by one, the WAL is synced once a minute by history_work, so a power
+ * cut costs the last minute at most and never leaves a damaged file. (A sync with each flush would be half of all that
+ * history costs, and keep disks awake.) The ring is the spool: what
  * was not yet flushed when the server dies is asked for again by the marker (history_marker).
  *
  * Times are milliseconds of the wall clock since 1970. They may jump or go back: readings are kept under the time that

@@ -284,6 +284,14 @@ void db_rollback(struct history_db *db) {
     if (!sqlite3_get_autocommit(db->sqlite)) sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL);
 }
 
+int db_sync(struct history_db *db, struct error *e) {
+    sqlite3_file *wal = NULL;
+    if (sqlite3_file_control(db->sqlite, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK) return failed(db, e);
+    if (!wal || !wal->pMethods) return 0; /* nothing was written yet */
+    int code = wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    return code == SQLITE_OK ? 0 : fail(e, -EIO, "%s: its WAL could not be synced", db->path);
+}
+
 int db_checkpoint(struct history_db *db, struct error *e) {
     int code = sqlite3_wal_checkpoint_v2(db->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     return code == SQLITE_OK || code == SQLITE_BUSY ? 0 : failed(db, e);

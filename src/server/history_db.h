@@ -31,6 +31,8 @@ int db_snapshot(struct history_db *db, struct error *e) MUST_CHECK; /* for a rea
 int db_commit(struct history_db *db, struct error *e) MUST_CHECK;
 void db_rollback(struct history_db *db); /* also ends a snapshot; harmless without a transaction */
 
+/* Syncs the WAL: what was committed survives a power cut. */
+int db_sync(struct history_db *db, struct error *e) MUST_CHECK;
 /* Syncs the WAL and carries it over, as far as no reader needs it. */
 int db_checkpoint(struct history_db *db, struct error *e) MUST_CHECK;
 /* Gives back up to n pages; how many of how many are free. */

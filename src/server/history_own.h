@@ -68,7 +68,7 @@ struct history {
     bool has_old;
     int64_t part_since_ms, synced_ms, settled_ms, last_now_ms;
     size_t sweep; /* the next of subjects x classes to look at */
-    bool has_written, has_freed;
+    bool has_written, has_freed, has_parts, is_giving_back;
     int64_t damaged[64];
     size_t damaged_count;
     struct block_writer writers[3]; /* by tier */

@@ -117,12 +117,16 @@ static int sweep(struct history *h, int64_t now_ms, struct error *e) {
     return r < 0 ? r : r > 0;
 }
 
-/* Free pages are used again by the next rows; only what is beyond that is given back. */
+/* Free pages are used again by the next rows: flush rows and parts come and go all the time. Only when they are more than
+ * a sixteenth of the file are they given back, and then all of them. */
 static int give_back(struct history *h, struct error *e) {
     int64_t unused, all;
     int r = db_pages(h->db, &unused, &all, e);
-    if (r < 0 || unused < 8 + all / 64) return r;
-    r = db_vacuum(h->db, unused < VACUUM_AT_ONCE ? (int)unused : VACUUM_AT_ONCE, e);
+    if (r < 0) return r;
+    if (unused > 8 + all / 16) h->is_giving_back = true;
+    if (unused == 0) h->is_giving_back = false;
+    if (!h->is_giving_back) return 0;
+    r = db_vacuum(h->db, VACUUM_AT_ONCE, e);
     return r < 0 ? r : 1;
 }
 
@@ -135,12 +139,12 @@ int history_work(struct history *h, int64_t now_ms, struct error *e) {
         if (r < 0) return r;
         h->part_since_ms = 0;
         h->sweep = 0;
-        h->has_freed = true;
+        h->has_freed = h->has_parts = true;
         return 1;
     }
     int r = sweep(h, now_ms, e);
     if (r != 0) {
-        h->has_written = h->has_freed = true;
+        h->has_written = h->has_freed = h->has_parts = true;
         return r;
     }
     if (h->has_freed) {
@@ -149,8 +153,10 @@ int history_work(struct history *h, int64_t now_ms, struct error *e) {
         h->has_freed = false;
     }
     if (h->has_written && (now_ms - h->synced_ms >= SYNC_MS || now_ms < h->synced_ms)) {
-        r = db_checkpoint(h->db, e);
+        /* Three syncs instead of one: worth it when there is something to carry over for good. */
+        r = h->has_parts ? db_checkpoint(h->db, e) : db_sync(h->db, e);
         if (r < 0) return r;
+        h->has_parts = false;
         h->synced_ms = now_ms;
         h->has_written = false;
     }
