@@ -91,6 +91,9 @@ static int errno_of(int code) {
 }
 
 static int failed(struct history_db *db, struct error *e) {
+    int system = sqlite3_system_errno(db->sqlite); /* says more than "disk I/O error", when there is one */
+    bool is_file = (sqlite3_errcode(db->sqlite) & 0xff) == SQLITE_IOERR;
+    if (is_file && system) return fail_errno(e, system, "%s", db->path);
     return fail(e, errno_of(sqlite3_extended_errcode(db->sqlite)), "%s: %s", db->path, sqlite3_errmsg(db->sqlite));
 }
 
