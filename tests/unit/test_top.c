@@ -79,6 +79,22 @@ static void parts_lie_below_each_other_at_any_size(void **state) {
                 }
 }
 
+static void lists_scroll_with_their_selection(void **state) {
+    static const struct {
+        int first, selected, count, room, want;
+    } rows[] = {
+        {0, 0,  5,  10, 0}, /* all of it fits */
+        {0, 9,  20, 5,  5}, /* down */
+        {9, 3,  20, 5,  3}, /* up */
+        {4, 6,  20, 5,  4}, /* within what is shown nothing moves */
+        {9, 12, 13, 5,  8}, /* no empty lines at the end */
+        {7, 0,  0,  5,  0},
+        {7, 2,  3,  0,  3},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_int_equal(top_scroll(rows[i].first, rows[i].selected, rows[i].count, rows[i].room), rows[i].want);
+}
+
 /* ---- processes ---- */
 
 static void add_process(struct top_processes *p, uint32_t pid, int gpu, const char *user, double gib, double sm,
@@ -575,7 +591,8 @@ static int note_message(void *ctx, const char *event, const char *data, size_t l
 
 static void a_stream_is_the_same_in_any_pieces(void **state) {
     static const char text[] =
-        ": hello\n\nretry: 9\nevent: delta\ndata: one\n\ndata: two\ndata: lines\r\n\r\nevent:x\rdata:3\r\rdata: lost";
+        ": hello\n\nretry: 9\nevent: delta\ndata: one\n\nevent: y\r\ndata: two\r\ndata: lines\r\n\r\n"
+        "event:x\rdata:3\r\rdata: lost";
     for (size_t piece = 1; piece < sizeof text; piece++) {
         AUTO(top_stream_done) struct top_stream s = {0};
         AUTO(buf_done) struct buf got = {0};
@@ -583,7 +600,7 @@ static void a_stream_is_the_same_in_any_pieces(void **state) {
             size_t n = sizeof text - 1 - at < piece ? sizeof text - 1 - at : piece;
             assert_int_equal(top_stream_feed(&s, text + at, n, note_message, &got), 0);
         }
-        assert_string_equal(got.s, "[delta|one][message|two\nlines][x|3]");
+        assert_string_equal(got.s, "[delta|one][y|two\nlines][x|3]");
     }
 }
 
@@ -630,6 +647,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_size_decides),
         cmocka_unit_test(parts_lie_below_each_other_at_any_size),
+        cmocka_unit_test(lists_scroll_with_their_selection),
         cmocka_unit_test(processes_are_sorted),
         cmocka_unit_test(processes_are_filtered),
         cmocka_unit_test(times_are_short),
