@@ -456,7 +456,7 @@ def slow_file(sim):
         os.mkfifo(path)
         held = os.open(path, os.O_RDWR)
         i.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: len(i.children()) == 2, "somebody reads it")
+        wait_for(lambda: len(i.children()) == 3, "somebody reads it, beside sampler and node")
         yield i, path, held
         os.close(held)
 
@@ -470,7 +470,7 @@ def test_a_slow_reload_holds_up_nothing(slow_file):
     line = wait_for(lambda: i.said("reload"), "the slow one is given up")[0]
     assert "took too long" in line["text"] and "old settings stay in force" in line["text"]
     assert 4 < time.monotonic() - began < 7
-    wait_for(lambda: len(i.children()) == 2, "the other is begun")
+    wait_for(lambda: len(i.children()) == 3, "the other is begun")
     os.write(held, b'{"wait_ms": 50}')
     os.unlink(path)
     path.write_text('{"wait_ms": 50}')
