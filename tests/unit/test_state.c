@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "server/auth_store.h"
+#include "server/state_groups.h"
 #include "server/state_schema.h"
 #include "server/state_sql.h"
 #include "tests/test.h"
@@ -147,6 +149,54 @@ static void files_that_are_not_ours_are_left_alone(void **s) {
     refused(-EINVAL, "newer gpumgr");
 }
 
+struct kept {
+    int accounts, sessions, tokens, groups;
+};
+static void saw_account(void *ctx, const struct account *a) {
+    if (strcmp(a->name, a->id == 1 ? "admin" : "alice") != 0) fail_msg("account %d is %s", (int)a->id, a->name);
+    if (a->uid != (a->id == 1 ? -1 : 1000)) fail_msg("%s has uid %d", a->name, (int)a->uid);
+    ((struct kept *)ctx)->accounts++;
+}
+static void saw_session(void *ctx, const struct session *x) {
+    ((struct kept *)ctx)->sessions += x->id == 7 && x->user == 2 && x->hash[31] == 31;
+}
+static void saw_token(void *ctx, const struct token *t) {
+    ((struct kept *)ctx)->tokens += t->id == 3 && t->hash[0] == 32 && strcmp(t->name, "prometheus") == 0;
+}
+static void saw_group(void *ctx, const struct state_group *g) {
+    ((struct kept *)ctx)->groups += strcmp(g->members, "node:a,gpu:GPU-1") == 0;
+}
+static int look(struct sql *db, void *ctx, struct error *e) {
+    const struct store_reader reader = {ctx, saw_account, saw_session, saw_token};
+    int64_t version = -1, notices = -1;
+    int r = store_read_all(db, &reader, e);
+    if (r == 0) r = state_groups_read(db, saw_group, ctx, e);
+    if (r == 0) r = sql_int(db, &version, e, "PRAGMA user_version", "");
+    if (r == 0) r = sql_int(db, &notices, e, "SELECT count(*) FROM notices", ""); /* a table of a later step */
+    assert_int_equal(version, schema_newest());
+    return r;
+}
+
+static void a_file_of_the_first_version_is_brought_up_to_date(void **s) {
+    struct error e;
+    struct state *state;
+    char sql[300];
+    AUTO(buf_done) struct buf text = {0};
+    snprintf(sql, sizeof sql, "%s/tests/data/state-v1.sql", getenv("SOURCE_DIR") ? getenv("SOURCE_DIR") : ".");
+    assert_int_equal(file_read(sql, 1 << 20, &text, &e), 0);
+    run_sql(text.s);
+    for (int again = 0; again < 2; again++) {
+        struct kept kept = {0};
+        assert_int_equal(state_open(path, &state, &e), 0);
+        assert_int_equal(state_run(state, look, &kept, &e), 0);
+        state_close(state);
+        assert_int_equal(kept.accounts, 2);
+        assert_int_equal(kept.sessions, 1);
+        assert_int_equal(kept.tokens, 1);
+        assert_int_equal(kept.groups, 1);
+    }
+}
+
 static int one_writer(int fd) {
     struct error e;
     struct state *state;
@@ -203,6 +253,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(jobs_are_kept_or_undone_each_by_itself, fresh, clean),
         cmocka_unit_test_setup_teardown(the_queue_has_an_end, fresh, clean),
         cmocka_unit_test_setup_teardown(files_that_are_not_ours_are_left_alone, fresh, clean),
+        cmocka_unit_test_setup_teardown(a_file_of_the_first_version_is_brought_up_to_date, fresh, clean),
         cmocka_unit_test_setup_teardown(what_was_acknowledged_is_there, fresh, clean),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
