@@ -652,6 +652,8 @@ def test_up_shows_the_link_on_a_terminal():
         assert link.group(2).decode() in (place / "server/signin-link").read_text()
         connection = http.client.HTTPConnection(link.group(1).decode().split("//")[1], timeout=20)
         assert Server.request(connection, "POST", "/api/v1/session", {"link": link.group(2).decode()}, {}).status == 204
+        doctor = subprocess.run([str(GPUMGR), "doctor", "--dir", str(place)], capture_output=True, text=True, env=clean_env(), timeout=60)
+        assert re.search(rf"^server +ok +answers at {link.group(1).decode()}; it knows you as \S+ \(admin\)$", doctor.stdout, re.M)
     finally:
         os.kill(pid, signal.SIGTERM)
         os.set_blocking(terminal, False)
