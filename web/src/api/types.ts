@@ -152,7 +152,8 @@ export interface Group {
 export interface User {
   name: string;
   role: string;
-  unix?: boolean | string;
+  unix?: boolean;
+  has_password?: boolean;
 }
 
 export interface Session {

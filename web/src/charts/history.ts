@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, isAbort, sentence } from '../api/client';
 import type { History } from '../api/types';
 import { ends, Range, spanOf } from '../format/range';
+import { grown } from '../format/series';
 import { store } from '../live/store';
 
 export interface Loaded {
@@ -21,23 +22,6 @@ function latest(of: string, metric: string): number | null {
   const name = of.slice(of.indexOf(':') + 1);
   const numbers = of.startsWith('gpu:') ? store.picture.gpus.get(name)?.metrics : store.picture.nodes.get(name)?.host;
   return numbers?.[metric] ?? null;
-}
-
-/** The same history with this second's readings at its end, and what has left the span dropped now and then. */
-export function grown(h: History, time: number, spanS: number, read: (of: string, metric: string) => number | null): History {
-  const series = h.series.map((s) => {
-    const last = s.time[s.time.length - 1];
-    if (last !== undefined && time - last < 0.2) return s;
-    let drop = 0;
-    while (drop < s.time.length && (s.time[drop] as number) < time - spanS - 2) drop++;
-    const gap = last !== undefined && time - last > 6;
-    return {
-      ...s,
-      time: [...s.time.slice(drop), ...(gap ? [last + 1] : []), time],
-      mean: [...s.mean.slice(drop), ...(gap ? [null] : []), read(s.of, s.metric)],
-    };
-  });
-  return { ...h, series, to: time };
 }
 
 export function useHistory(of: string[], metrics: string[], range: Range, width: number): Loaded {

@@ -4,7 +4,7 @@ import { colour } from '../live/theme';
 import { heat } from '../format/health';
 import type { Line, Mark } from './plot';
 
-const HEAT_COLOUR = { none: 'faint', cool: 'cool', mild: 'mild', warm: 'warm', hot: 'hot', crit: 'crit' } as const;
+const HEAT_COLOUR = { none: 'faint', cool: 'cool-fill', mild: 'mild-fill', warm: 'warm-fill', hot: 'hot-fill', crit: 'crit-fill' } as const;
 
 export const heatColour = (temp: number, target: number | undefined): string => colour(HEAT_COLOUR[heat(temp, target)]);
 

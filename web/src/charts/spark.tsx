@@ -1,15 +1,17 @@
 // The last minutes of a card's temperature on its overview card: a line, coloured by how hot it is now, and its target.
 import { useEffect, useRef } from 'preact/hooks';
 import type { JSX } from 'preact';
-import { heat } from '../format/health';
+import { heatOf, targetOf } from '../format/health';
 import { useTopics } from '../live/hooks';
 import { store, TRAIL_SECONDS } from '../live/store';
 import { colour, faded, onTheme } from '../live/theme';
 
 const LOW_C = 20;
 
-function paint(canvas: HTMLCanvasElement, uuid: string, target: number | undefined): void {
+function paint(canvas: HTMLCanvasElement, uuid: string): void {
   const trail = store.trails.get(uuid);
+  const gpu = store.picture.gpus.get(uuid);
+  const target = gpu && targetOf(gpu);
   const width = canvas.clientWidth;
   const height = canvas.clientHeight;
   const ctx = canvas.getContext('2d');
@@ -42,9 +44,8 @@ function paint(canvas: HTMLCanvasElement, uuid: string, target: number | undefin
     if (typeof v !== 'number' || (before !== undefined && t - before > 6)) runs.push([]);
     if (typeof v === 'number') runs[runs.length - 1]?.push([x(t), y(v)]);
   });
-  const last = [...trail.value].reverse().find((v) => typeof v === 'number');
-  const level = heat(last, target);
-  const name = level === 'none' ? 'faint' : level;
+  const level = gpu ? heatOf(gpu) : 'none';
+  const name = level === 'none' ? 'faint' : `${level}-fill`;
   for (const run of runs) {
     const first = run[0];
     const end = run[run.length - 1];
@@ -64,11 +65,11 @@ function paint(canvas: HTMLCanvasElement, uuid: string, target: number | undefin
   }
 }
 
-export function Spark({ uuid, target }: { uuid: string; target: number | undefined }): JSX.Element {
+export function Spark({ uuid }: { uuid: string }): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
   useTopics('tick', 'list');
   const draw = (): void => {
-    if (canvas.current) paint(canvas.current, uuid, target);
+    if (canvas.current) paint(canvas.current, uuid);
   };
   useEffect(draw);
   useEffect(() => {

@@ -7,7 +7,7 @@ import { percent } from '../format/numbers';
 import { find, shareOfAny, spells } from '../format/series';
 import { colour, onTheme } from '../live/theme';
 
-const COLOURS: Record<string, string> = { crit: 'crit', hot: 'hot', warn: 'warm', info: 'warm', good: 'faint' };
+const COLOURS: Record<string, string> = { crit: 'crit-fill', hot: 'hot-fill', warn: 'warm-fill', info: 'warm-fill', good: 'faint' };
 
 export interface Band {
   label: string;
@@ -20,14 +20,14 @@ export interface Band {
 function guardBand(h: History | undefined, step: number): Band {
   const limit = find(h, 'gpu_guard_limit_ratio');
   const held = limit && { ...limit, mean: limit.mean.map((v) => (typeof v === 'number' ? (v < 0.995 ? 1 : 0) : v)) };
-  return { label: 'our guard', colour: 'hot', spells: spells(held, step), share: held ? shareOfAny([held.mean]) : undefined };
+  return { label: 'our guard', colour: 'hot-fill', spells: spells(held, step), share: held ? shareOfAny([held.mean]) : undefined };
 }
 
 export function bandsOf(h: History | undefined): Band[] {
   const step = h?.step_s ?? 1;
   const reasons = SLOW.map((r) => {
     const s = find(h, r.metric);
-    return { label: r.short, colour: COLOURS[r.level] ?? 'warm', spells: spells(s, step), share: s ? shareOfAny([s.mean]) : undefined };
+    return { label: r.short, colour: COLOURS[r.level] ?? 'warm-fill', spells: spells(s, step), share: s ? shareOfAny([s.mean]) : undefined };
   });
   const idle = find(h, IDLE);
   return [guardBand(h, step), ...reasons, { label: 'idle', colour: 'faint', spells: spells(idle, step), share: idle ? shareOfAny([idle.mean]) : undefined }];

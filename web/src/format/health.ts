@@ -101,7 +101,7 @@ function heatNote(g: Gpu): Note | undefined {
   if (level === 'crit') return { level: 'crit', tag: 'too hot', text: `${celsius(temp)}, at or above its target of ${celsius(target)}.${kept}`, brief: brief('at or above its target') };
   if (level === 'hot') return { level: 'hot', tag: 'hot', text: `${celsius(temp)}, close to its target of ${celsius(target)}.${kept}`, brief: brief('close to its target') };
   if (own) return { level: 'hot', tag: 'hot', text: `${celsius(temp)}, and ${own.words}.${kept}`, brief: brief(own.words) };
-  if (back > 0 && isHeatReason(g.guard?.reason)) return { level: 'hot', tag: 'hot', text: `${celsius(temp)}; ${g.guard?.reason}.${kept}`, brief: brief(g.guard?.reason ?? '') };
+  if (back > 0 && isHeatReason(g.guard?.reason)) return { level: 'hot', tag: level === 'warm' ? 'hot' : 'held back', text: `${celsius(temp)}; ${g.guard?.reason}.${kept}`, brief: brief(g.guard?.reason ?? '') };
   if (back > 0) return { level: 'warn', tag: 'held back', text: `The guard keeps ${Math.round(back)} ${unit} back: ${g.guard?.reason}.`, brief: brief(g.guard?.reason ?? 'by hand') };
   return undefined;
 }
@@ -110,7 +110,7 @@ function heatNote(g: Gpu): Note | undefined {
 export function heatOf(g: Gpu): Heat {
   const note = heatNote(g);
   const own = heat(g.metrics['gpu_temperature_celsius'], targetOf(g));
-  return own !== 'none' && note && (note.level === 'crit' || note.level === 'hot') && own !== 'crit' ? note.level : own;
+  return own !== 'none' && note && (note.level === 'crit' || note.tag === 'hot') && own !== 'crit' ? (note.level as Heat) : own;
 }
 
 function partNotes(g: Gpu, now: number): Note[] {

@@ -153,3 +153,20 @@ export function spells(s: Series | undefined, step: number): [number, number, nu
   });
   return out;
 }
+
+/** The same history with this second's readings at its end, and what has left the span dropped now and then. */
+export function grown(h: History, time: number, spanS: number, read: (of: string, metric: string) => number | null): History {
+  const series = h.series.map((s) => {
+    const last = s.time[s.time.length - 1];
+    if (last !== undefined && time - last < 0.2) return s;
+    let drop = 0;
+    while (drop < s.time.length && (s.time[drop] as number) < time - spanS - 2) drop++;
+    const gap = last !== undefined && time - last > 6;
+    return {
+      ...s,
+      time: [...s.time.slice(drop), ...(gap ? [last + 1] : []), time],
+      mean: [...s.mean.slice(drop), ...(gap ? [null] : []), read(s.of, s.metric)],
+    };
+  });
+  return { ...h, series, to: time };
+}

@@ -12,11 +12,9 @@ interface SessionRow {
   id: string | number;
   created?: Stamp;
   last_seen?: Stamp;
-  used?: Stamp;
-  expires?: Stamp;
   address?: string;
   agent?: string;
-  current?: boolean;
+  is_current?: boolean;
 }
 interface TokenRow {
   id: string | number;
@@ -24,7 +22,6 @@ interface TokenRow {
   role?: string;
   created?: Stamp;
   last_used?: Stamp | null;
-  used?: Stamp | null;
   expires?: Stamp | null;
 }
 
@@ -61,8 +58,8 @@ function Sessions(): JSX.Element {
       <ul class="rows">
         {list?.map((s) => (
           <li key={s.id}>
-            <div><b>{browser(s.agent)}</b>{s.current && <span class="chip good">this one</span>}<div class="dim">{[s.address, `signed in ${moment(s.created, now)}`, (s.last_seen ?? s.used) && `seen ${ago(s.last_seen ?? s.used, now)}`].filter(Boolean).join(' · ')}</div></div>
-            {!s.current && <button type="button" onClick={() => end(s.id)}>End</button>}
+            <div><b>{browser(s.agent)}</b>{s.is_current && <span class="chip good">this one</span>}<div class="dim">{[s.address, `signed in ${moment(s.created, now)}`, s.last_seen && `seen ${ago(s.last_seen, now)}`].filter(Boolean).join(' · ')}</div></div>
+            {!s.is_current && <button type="button" onClick={() => end(s.id)}>End</button>}
           </li>
         ))}
       </ul>
@@ -83,8 +80,8 @@ function Tokens(): JSX.Element {
     e.preventDefault();
     setBusy(true);
     try {
-      const got = await send<{ token?: string; secret?: string }>('POST', 'tokens', { name, ...(life ? { expires_s: Number(life) } : {}) });
-      setMade(got.token ?? got.secret ?? '');
+      const got = await send<{ token: string }>('POST', 'tokens', { name, ...(life ? { expires_s: Number(life) } : {}) });
+      setMade(got.token);
       setName('');
       setProblem('');
       say('The token was made. It is shown once.');
@@ -104,7 +101,7 @@ function Tokens(): JSX.Element {
       <ul class="rows">
         {list?.map((t) => (
           <li key={t.id}>
-            <div><b>{t.name}</b><div class="dim">{[t.role, `made ${moment(t.created, now)}`, (t.last_used ?? t.used) ? `used ${ago(t.last_used ?? t.used, now)}` : 'never used', t.expires ? `until ${moment(t.expires, now)}` : 'for good'].filter(Boolean).join(' · ')}</div></div>
+            <div><b>{t.name}</b><div class="dim">{[t.role, `made ${moment(t.created, now)}`, t.last_used ? `used ${ago(t.last_used, now)}` : 'never used', t.expires ? `until ${moment(t.expires, now)}` : 'for good'].filter(Boolean).join(' · ')}</div></div>
             <button type="button" onClick={() => remove(t.id)} aria-label={`Remove ${t.name}`}>Remove</button>
           </li>
         ))}
@@ -119,7 +116,7 @@ function Tokens(): JSX.Element {
   );
 }
 
-function Password({ name }: { name: string }): JSX.Element {
+function Password({ name, hasOne }: { name: string; hasOne: boolean }): JSX.Element {
   const [old, setOld] = useState('');
   const [password, setPassword] = useState('');
   const [again, setAgain] = useState('');
@@ -132,7 +129,7 @@ function Password({ name }: { name: string }): JSX.Element {
     if (password !== again) return setProblem('The two new passwords differ.');
     setBusy(true);
     try {
-      await send('PUT', `users/${encodeURIComponent(name)}/password`, old ? { password, old } : { password });
+      await send('PUT', `users/${encodeURIComponent(name)}/password`, hasOne ? { password, current: old } : { password });
       setDone(true);
       setProblem('');
       setOld('');
@@ -144,16 +141,50 @@ function Password({ name }: { name: string }): JSX.Element {
     setBusy(false);
   };
   return (
-    <Part title="Password" sub="for signing in without a link">
+    <Part title="Password" sub={hasOne ? 'changing it ends your other sessions' : 'none yet: you sign in by links'}>
       {problem && <Problem>{problem}</Problem>}
       {isDone && <p class="good" role="status">The password was changed.</p>}
       <form class="fields" onSubmit={(e) => void change(e)}>
         <input class="unseen" name="username" autocomplete="username" value={name} readOnly tabIndex={-1} aria-hidden="true" />
-        <label>Old <small>(if there is one)</small><input type="password" autocomplete="current-password" value={old} onInput={(e) => setOld(e.currentTarget.value)} /></label>
-        <label>New<input type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(e) => setPassword(e.currentTarget.value)} /></label>
+        {hasOne && <label>The one before<input type="password" required autocomplete="current-password" value={old} onInput={(e) => setOld(e.currentTarget.value)} /></label>}
+        <label>New<input type="password" autocomplete="new-password" required minLength={8} maxLength={256} value={password} onInput={(e) => setPassword(e.currentTarget.value)} /></label>
         <label>New, again<input type="password" autocomplete="new-password" required value={again} onInput={(e) => setAgain(e.currentTarget.value)} /></label>
-        <button type="submit" class="main" disabled={isBusy}>{isBusy ? 'Changing…' : 'Change'}</button>
+        <button type="submit" class="main" disabled={isBusy}>{isBusy ? 'Saving…' : hasOne ? 'Change' : 'Set'}</button>
       </form>
+    </Part>
+  );
+}
+
+interface UserRow {
+  name: string;
+  role: string;
+  uid?: number | null;
+  disabled?: boolean;
+  has_password?: boolean;
+}
+
+/** For administrators: who has an account, and a one-time link for any of them. */
+function Users(): JSX.Element {
+  const { list, problem, setProblem } = useList<UserRow>('users');
+  const [link, setLink] = useState<{ user: string; url: string }>();
+  const make = (user: string): void => {
+    send<{ url_path: string; url?: string }>('POST', 'links', { user }).then(
+      (got) => setLink({ user, url: got.url ?? new URL(got.url_path.replace(/^\//, ''), document.baseURI).href }),
+      (e) => setProblem(sentence(e)),
+    );
+  };
+  return (
+    <Part title="Accounts" sub="everybody who may look; “gpumgr user” changes them">
+      {problem && <Problem>{problem}</Problem>}
+      {link && <div class="made" role="status"><p>A link for {link.user}; it works once and not for long.</p><code tabIndex={0}>{link.url}</code></div>}
+      <ul class="rows">
+        {list?.map((u) => (
+          <li key={u.name}>
+            <div><b>{u.name}</b>{u.disabled && <span class="chip">disabled</span>}<div class="dim">{[u.role === 'admin' ? 'administrator' : u.role, typeof u.uid === 'number' && `Unix user ${u.uid}`, u.has_password ? 'has a password' : 'links only'].filter(Boolean).join(' · ')}</div></div>
+            {!u.disabled && <button type="button" onClick={() => make(u.name)} aria-label={`Make a link for ${u.name}`}>Make a link</button>}
+          </li>
+        ))}
+      </ul>
     </Part>
   );
 }
@@ -174,7 +205,8 @@ export function Account({ session, onSignedOut }: { session: Session; onSignedOu
       <div class="grid even">
         <Sessions />
         <Tokens />
-        <Password name={user?.name ?? ''} />
+        <Password name={user?.name ?? ''} hasOne={user?.has_password ?? false} />
+        {user?.role === 'admin' && <Users />}
       </div>
     </>
   );

@@ -4,6 +4,7 @@ import type { Gpu } from '../api/types';
 import { Strip, slowSentence } from '../charts/strip';
 import { useHistory } from '../charts/history';
 import { guardSentence, IDLE, isThere, notes, SLOW, withheld, worst } from '../format/health';
+import { duration } from '../format/numbers';
 import { shortModel } from '../format/labels';
 import { rangeWords } from '../format/range';
 import { useGpu, useTopics } from '../live/hooks';
@@ -88,11 +89,11 @@ export function GpuPage({ uuid, isAdmin }: { uuid: string; isAdmin: boolean }): 
         <header><h2>On it now</h2>{gpu.processes && gpu.processes.length > 0 && <Chip>{gpu.processes.length}</Chip>}</header>
         <ProcessTable gpu={gpu} />
       </section>
-      <div class="grid even">
+      <div class="grid even top">
         <div class="stack"><GuardPanel gpu={gpu} isAdmin={isAdmin} /><Xids gpu={gpu} /><GpuEvents gpu={gpu} /></div>
         <InventoryPanel gpu={gpu} inventory={detail?.inventory} />
       </div>
-      {loaded.history && <p class="foot">{loaded.history.resolution === 'raw' ? 'Every reading' : `Rolled up by the ${loaded.history.resolution}: mean, with lowest and highest`}, {loaded.history.step_s} s apart{loaded.tookMs !== undefined && `; the server took ${Math.round(loaded.tookMs)} ms`}.</p>}
+      {loaded.history && <p class="foot">{loaded.history.resolution === 'raw' ? 'Every reading' : `Rolled up by the ${loaded.history.resolution}: mean, with lowest and highest`}, {duration(loaded.history.step_s)} apart{loaded.tookMs !== undefined && `; the server took ${Math.round(loaded.tookMs)} ms`}.</p>}
     </>
   );
 }

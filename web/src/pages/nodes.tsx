@@ -87,7 +87,7 @@ function NodeDetail({ name }: { name: string }): JSX.Element {
   return (
     <>
       <PageHead title={node.name} crumb={[node.driver?.version && `driver ${node.driver.version}`, node.version && `gpumgr ${node.version}`, host['host_uptime_seconds'] !== undefined && `up for ${duration(host['host_uptime_seconds'])}`].filter(Boolean).join(' · ')}><RangePicker range={range} setRange={setRange} /></PageHead>
-      <section class={`panel now ${node.state === 'ok' ? '' : 'crit gone'}`} aria-label="Now">
+      <section class={`panel now host ${node.state === 'ok' ? '' : 'crit gone'}`} aria-label="Now">
         <HostMeters host={host} />
         <div class="words"><p>{node.state === 'ok' ? hostSentence(host) || 'It answers.' : `It is ${node.state}: last heard of ${ago(node.last_seen, store.now())}.`}</p><p><a href={href('compare', { of: (node.gpus ?? []).map((u) => `gpu:${u}`).join(), metric: 'gpu_power_watts' })}>Compare its {plural(node.gpus?.length ?? 0, 'GPU')}</a></p></div>
       </section>

@@ -63,13 +63,13 @@ export function GpuCard({ uuid, isFirst }: { uuid: string; isFirst: boolean }): 
         {first && (isAlarm(level) || level === 'warn') && <span class={`flag ${level}`}>{first.tag}</span>}
         <Temperature gpu={gpu} />
       </header>
-      <Spark uuid={uuid} target={targetOf(gpu)} />
+      <Spark uuid={uuid} />
       <Meters gpu={gpu} />
       <div class="chips">
         <WhoChips gpu={gpu} />
         {list.filter((n) => n.tag === 'free').map((n) => <Chip key={n.tag} level="good">free</Chip>)}
       </div>
-      <p class={`note ${level}`}>{first && first.tag !== 'free' ? (first.brief ?? first.text) : '\u00a0'}</p>
+      <p class={`note ${level}`}>{first && first.tag !== 'free' && (first.brief ?? first.text)}</p>
     </a>
   );
 }

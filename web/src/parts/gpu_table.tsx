@@ -30,7 +30,7 @@ function Row({ uuid }: { uuid: string }): JSX.Element | null {
       <td class="num">{or(m['gpu_memory_used_bytes'], 'memory', <>{memory.used} <small>/ {memory.total}</small></>)}</td>
       <td class="num">{or(m['gpu_sm_clock_hertz'], 'clock', megahertz(m['gpu_sm_clock_hertz']))}</td>
       <td><span class="chips"><WhoChips gpu={gpu} most={1} /></span></td>
-      <td class={`note ${worst(list)}`}>{list[0]?.text ?? 'well'}</td>
+      <td class={`note ${worst(list)}`}>{list[0] ? (list[0].brief ?? list[0].text) : 'well'}</td>
     </tr>
   );
 }
