@@ -1,0 +1,121 @@
+// Every page opens, shows live values, and stays within its server and its content policy.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Instance, openBrowser, pagesOf, settled, signedIn, until, uuids } from './harness.mjs';
+
+let gpumgr, browser, context, troubles, ids;
+before(async () => {
+  gpumgr = await Instance.start();
+  browser = await openBrowser();
+  ({ context, troubles } = await signedIn(browser, gpumgr));
+  const page = await context.newPage();
+  await page.goto(gpumgr.url);
+  ids = await uuids(page);
+  await page.close();
+});
+after(async () => {
+  await browser?.close();
+  await gpumgr?.stop();
+});
+
+async function open(path) {
+  const page = await context.newPage();
+  await page.goto(gpumgr.url + path);
+  await settled(page);
+  return page;
+}
+
+const WANTED = {
+  overview: ['[data-gpu="0"]', '[data-gpu="7"]', '.facts', '.attention'],
+  compact: ['.tile[data-gpu="7"]'],
+  table: ['table.gpus tbody tr[data-gpu="7"]'],
+  gpu: ['text=Temperature', 'text=How it was spread', 'text=Power and its limit', 'text=Why is it slow?', 'text=On it now', 'text=What it is', 'text=Serial number', 'text=Supported clocks'],
+  compare: ['.chart:nth-of-type(2) canvas', 'text=highest on average'],
+  events: ['ol.events li'],
+  nodes: ['text=CPU', 'section[aria-label="Network"] canvas'],
+  groups: ['text=No group yet'],
+  account: ['text=Where you are signed in', 'text=this one', 'text=Tokens for programs'],
+};
+
+for (const name of Object.keys(WANTED)) {
+  test(`${name}: opens and shows what it is for`, async () => {
+    if (name === 'events') await gpumgr.sim('fault', '1', 'xid', '31');
+    const page = await open(pagesOf(ids[2])[name]);
+    for (const selector of WANTED[name]) await page.waitForSelector(selector, { timeout: 15000 });
+    assert.match(await page.title(), /gpumgr/);
+    assert.deepEqual(troubles.splice(0), []);
+    await page.close();
+  });
+}
+
+test('overview: values move without a reload', async () => {
+  const page = await open('');
+  const read = () => page.$$eval('[data-gpu] .meters', (all) => all.map((e) => e.textContent).join('|'));
+  const first = await read();
+  await until('other values', async () => (await read()) !== first, 10);
+  await page.close();
+});
+
+test('overview: eight cards fit one screen of 1440 by 900', async () => {
+  const page = await open('');
+  const bottoms = await page.$$eval('[data-gpu]', (all) => all.map((e) => e.getBoundingClientRect().bottom));
+  assert.equal(bottoms.length, 8);
+  assert.ok(Math.max(...bottoms) <= 900, `the last card ends at ${Math.max(...bottoms)}`);
+  await page.close();
+});
+
+test('overview: the hot card stands out and is named first', async () => {
+  const page = await open('');
+  // The third simulated card has bad cooling: the guard soon has to act.
+  await page.waitForSelector('[data-gpu="2"].hot, [data-gpu="2"].crit', { timeout: 120000 });
+  const first = await page.textContent('.attention li:first-child');
+  assert.match(first, /GPU 2/);
+  await page.close();
+});
+
+test('overview: only the changed card is drawn anew', async () => {
+  const page = await open('');
+  const node = await page.$('[data-gpu="4"]');
+  await node.evaluate((e) => { e.dataset.kept = 'yes'; });
+  await page.waitForTimeout(2500);
+  assert.equal(await page.getAttribute('[data-gpu="4"]', 'data-kept'), 'yes');
+  await page.close();
+});
+
+test('overview: finding, choosing and sorting are in the address', async () => {
+  const page = await open('');
+  await page.fill('input[type=search]', 'gpu 5');
+  await page.waitForFunction(() => document.querySelectorAll('[data-gpu]').length === 1);
+  assert.match(page.url(), /q=gpu\+5/);
+  await page.fill('input[type=search]', 'no such thing');
+  await page.waitForSelector('text=No GPU fits this choice');
+  await page.click('text=Show all 8');
+  await page.waitForFunction(() => document.querySelectorAll('[data-gpu]').length === 8);
+  await page.selectOption('.pick select', 'temperature');
+  const hottest = await until('the hottest first', () => page.$$eval('[data-gpu] .temp .value', (all) => {
+    const t = all.map((e) => Number(e.textContent));
+    return t.length === 8 && t[0] >= Math.max(...t) - 3;
+  }));
+  assert.ok(hottest);
+  await page.close();
+});
+
+test('events: a new one appears by itself', async () => {
+  const page = await open('events');
+  await gpumgr.sim('fault', '5', 'xid', '94');
+  await page.waitForSelector('ol.events li:has-text("XID 94")', { timeout: 10000 });
+  await page.click('text=Critical');
+  assert.match(page.url(), /severity=critical/);
+  await page.waitForFunction(() => ![...document.querySelectorAll('ol.events li')].some((e) => e.classList.contains('info') || e.classList.contains('warning')));
+  await page.close();
+});
+
+test('gpu: an XID has its meaning and advice', async () => {
+  await gpumgr.sim('fault', '1', 'xid', '48');
+  const page = await open(`gpus/${ids[1]}`);
+  await page.waitForSelector('.xids li:has-text("XID 48"):has-text("double bit")', { timeout: 10000 });
+  assert.match(await page.textContent('.xids li:has-text("XID 48")'), /[Rr]eset/);
+  await page.close();
+});
+
+test('no page did what it should not', () => assert.deepEqual(troubles, []));

@@ -1,0 +1,86 @@
+// When things go wrong: a card is lost and comes back, the stream breaks, there is no GPU at all.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Instance, openBrowser, settled, signedIn } from './harness.mjs';
+
+let gpumgr, browser, context;
+before(async () => {
+  gpumgr = await Instance.start();
+  browser = await openBrowser();
+  ({ context } = await signedIn(browser, gpumgr));
+});
+after(async () => {
+  await browser?.close();
+  await gpumgr?.stop();
+});
+
+test('a lost card is unmistakable, and comes back', async () => {
+  const page = await context.newPage();
+  await page.goto(gpumgr.url);
+  await settled(page);
+  await gpumgr.sim('fault', '6', 'lost');
+  await page.waitForSelector('[data-gpu="6"].gone.crit .flag:has-text("lost")', { timeout: 20000 });
+  assert.equal(await page.textContent('[data-gpu="6"] .temp .absent [aria-hidden]'), '–');
+  await page.waitForSelector('.attention li.crit:has-text("GPU 6")');
+  await page.waitForFunction(() => /GPU 6/.test(document.querySelector('[role=alert]')?.textContent ?? ''));
+  await gpumgr.sim('heal', '6');
+  await page.waitForSelector('[data-gpu="6"]:not(.gone) .temp .value', { timeout: 60000 });
+  await page.waitForFunction(() => /GPU 6 is well again/.test(document.querySelector('[role=alert]')?.textContent ?? ''), undefined, { timeout: 30000 });
+  await page.close();
+});
+
+test('a sensor that is not there is a dash with a reason, not a zero', async () => {
+  const page = await context.newPage();
+  await page.goto(gpumgr.url);
+  await settled(page);
+  await gpumgr.sim('fault', '4', 'sensor', 'temperature', 'off');
+  await page.waitForSelector('[data-gpu="4"] .temp .absent', { timeout: 30000 });
+  assert.match(await page.getAttribute('[data-gpu="4"] .temp .absent', 'title'), /does not tell its temperature/);
+  await gpumgr.sim('heal', '4');
+  await page.waitForSelector('[data-gpu="4"] .temp .value', { timeout: 30000 });
+  await page.close();
+});
+
+test('a silent server makes the page stale, and it recovers by itself', async () => {
+  const page = await context.newPage();
+  await page.goto(gpumgr.url);
+  await settled(page);
+  const pid = await gpumgr.serverPid();
+  assert.ok(pid > 1);
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await page.waitForSelector('.live.stale', { timeout: 8000 });
+    const opacity = await page.$eval('[data-gpu="0"] .temp .value', (e) => Number(getComputedStyle(e).opacity));
+    assert.ok(opacity < 1, 'values are greyed');
+  } finally {
+    try { process.kill(pid, 'SIGCONT'); } catch { /* the supervisor was faster and replaced it */ }
+  }
+  await page.waitForSelector('.live.live', { timeout: 40000 });
+  await page.close();
+});
+
+test('a killed server comes back, and so does the page, still signed in', async () => {
+  const page = await context.newPage();
+  await page.goto(gpumgr.url);
+  await settled(page);
+  process.kill(await gpumgr.serverPid(), 'SIGKILL');
+  await page.waitForSelector('.live.stale', { timeout: 10000 });
+  await page.waitForSelector('.live.live', { timeout: 40000 });
+  assert.equal(await page.$$eval('[data-gpu]', (all) => all.length), 8);
+  await page.close();
+});
+
+test('without a driver the page says what to do', async () => {
+  const none = await Instance.start('--gpu-library', '/nonexistent/libnvidia-ml.so.1');
+  try {
+    const { context: other } = await signedIn(browser, none);
+    const page = await other.newPage();
+    await page.goto(none.url);
+    await page.waitForSelector('.blank:has-text("No GPU to show yet")', { timeout: 20000 });
+    assert.match(await page.textContent('.blank'), /gpumgr up --sim 8/);
+    assert.match(await page.textContent('.blank'), /gpumgr doctor/);
+    await other.close();
+  } finally {
+    await none.stop();
+  }
+});
