@@ -1,7 +1,7 @@
 // For everyone: clean under axe in both themes, one column on a phone, all of it by keyboard.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { Instance, need, openBrowser, openContext, pagesOf, settled, signedIn, until, uuids } from './harness.mjs';
 
 const axe = readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8');
@@ -16,6 +16,7 @@ before(async () => {
   state = await context.storageState();
   await context.close();
 });
+afterEach(async () => { for (const context of browser?.contexts() ?? []) await context.close(); });
 after(async () => {
   await browser?.close();
   await gpumgr?.stop();

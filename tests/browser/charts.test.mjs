@@ -1,6 +1,6 @@
 // Ranges: zoom by dragging, step, presets, back through what was seen; comparing; groups; the guard by hand.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { Instance, openBrowser, settled, signedIn, until, uuids } from './harness.mjs';
 
 let gpumgr, browser, context, troubles, ids;
@@ -13,6 +13,7 @@ before(async () => {
   ids = await uuids(page);
   await page.close();
 });
+afterEach(async () => { for (const page of context?.pages() ?? []) await page.close(); });
 after(async () => {
   await browser?.close();
   await gpumgr?.stop();
@@ -40,7 +41,6 @@ test('gpu: the charts are drawn, and grow live', async () => {
   for (const name of ['How it was spread', 'Power and its limit', 'Utilisation and activity', 'Memory', 'Clocks']) assert.ok((await inked(page, `section[aria-label="${name}"]`)) > 200, name);
   const first = await page.textContent('section[aria-label="Power and its limit"] .sub');
   await until('another sentence', async () => (await page.textContent('section[aria-label="Power and its limit"] .sub')) !== first, 10);
-  await page.close();
 });
 
 test('gpu: dragging zooms all charts, back undoes it', async () => {
@@ -62,7 +62,6 @@ test('gpu: dragging zooms all charts, back undoes it', async () => {
   await page.goBack();
   await page.waitForFunction(() => !new URL(location.href).searchParams.has('from'));
   await page.waitForSelector('.range [aria-pressed=true]:has-text("5 min")');
-  await page.close();
 });
 
 test('gpu: Shift and drag moves the range', async () => {
@@ -78,7 +77,6 @@ test('gpu: Shift and drag moves the range', async () => {
   const q = query(page);
   assert.ok(Math.abs(Number(q.get('to')) - Number(q.get('from')) - 300) < 2, 'the span stays');
   assert.ok(Number(q.get('to')) < Date.now() / 1000 - 60, 'and lies earlier');
-  await page.close();
 });
 
 test('gpu: every preset from five minutes to a year', async () => {
@@ -89,7 +87,6 @@ test('gpu: every preset from five minutes to a year', async () => {
     await settled(page);
   }
   assert.deepEqual(troubles.splice(0), []);
-  await page.close();
 });
 
 test('gpu: a chart as a table', async () => {
@@ -97,7 +94,6 @@ test('gpu: a chart as a table', async () => {
   await page.click('section[aria-label=Temperature] button:has-text("Table")');
   await until('rows', async () => (await page.$$('section[aria-label=Temperature] tbody tr')).length > 3);
   assert.match(await page.textContent('section[aria-label=Temperature] tbody tr:first-child'), /°C/);
-  await page.close();
 });
 
 test('compare: lines for whom is chosen, several metrics, all in the address', async () => {
@@ -111,7 +107,6 @@ test('compare: lines for whom is chosen, several metrics, all in the address', a
   assert.equal(query(page).get('metric'), 'gpu_power_watts,gpu_sm_active_ratio');
   await page.reload();
   await page.waitForSelector('h2:has-text("SM active")');
-  await page.close();
 });
 
 test('groups: made, changed, compared, removed', async () => {
@@ -135,7 +130,6 @@ test('groups: made, changed, compared, removed', async () => {
   await page.click('.group button:has-text("Remove")');
   await page.click('text=Really remove');
   await page.waitForSelector('text=No group yet');
-  await page.close();
 });
 
 test('guard: a limit by hand is set, asked about, kept, and taken back', async () => {
@@ -149,7 +143,6 @@ test('guard: a limit by hand is set, asked about, kept, and taken back', async (
   await page.waitForSelector(`${panel} >> text=Confirmed`);
   await page.click(`${panel} button:text-is("Restore")`);
   await page.waitForSelector(`${panel} dd:has-text("700 W of 700 W")`, { timeout: 15000 });
-  await page.close();
 });
 
 test('no page did what it should not', () => assert.deepEqual(troubles, []));

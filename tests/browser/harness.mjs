@@ -1,7 +1,7 @@
 // What every browser test needs: an instance of its own with simulated GPUs, a browser, a signed-in page. A page that writes
 // an error to its console or asks for anything outside its server fails the test that opened it.
 import { execFile, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,8 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const build = process.env.BUILD_DIR ?? join(root, 'build');
 export const need = createRequire(join(root, 'web/package.json'));
 const { chromium } = need('playwright-core');
+
+if (!existsSync(join(build, 'gpumgr'))) throw new Error(`there is no ${build}/gpumgr: script/build makes it, BUILD_DIR names another place`);
 
 const FLAGS = ['--no-sandbox', '--headless', '--disable-gpu', '--disable-background-networking', '--no-first-run'];
 
@@ -46,6 +48,7 @@ export class Instance {
   static async start(...flags) {
     const me = new Instance();
     me.dir = mkdtempSync(join(tmpdir(), 'gpumgr-browser-'));
+    chmodSync(me.dir, 0o755); // the server is not root and must be able to pass
     me.port = await freePort();
     me.base = '/';
     const at = flags.indexOf('--server.base_path');
@@ -103,6 +106,7 @@ export const openBrowser = () => chromium.launch({ executablePath: process.env.C
 export async function openContext(browser, options = {}) {
   const { expect = [], ...rest } = options;
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB', ...rest });
+  context.setDefaultTimeout(20000);
   const troubles = [];
   context.on('page', (page) => {
     page.on('console', (m) => { if (m.type() === 'error' && !expect.some((e) => e.test(m.text()))) troubles.push(`console: ${m.text()}`); });

@@ -1,6 +1,6 @@
 // Every page opens, shows live values, and stays within its server and its content policy.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { Instance, openBrowser, pagesOf, settled, signedIn, until, uuids } from './harness.mjs';
 
 let gpumgr, browser, context, troubles, ids;
@@ -13,6 +13,7 @@ before(async () => {
   ids = await uuids(page);
   await page.close();
 });
+afterEach(async () => { for (const page of context?.pages() ?? []) await page.close(); });
 after(async () => {
   await browser?.close();
   await gpumgr?.stop();
@@ -44,7 +45,6 @@ for (const name of Object.keys(WANTED)) {
     for (const selector of WANTED[name]) await page.waitForSelector(selector, { timeout: 15000 });
     assert.match(await page.title(), /gpumgr/);
     assert.deepEqual(troubles.splice(0), []);
-    await page.close();
   });
 }
 
@@ -53,7 +53,6 @@ test('overview: values move without a reload', async () => {
   const read = () => page.$$eval('[data-gpu] .meters', (all) => all.map((e) => e.textContent).join('|'));
   const first = await read();
   await until('other values', async () => (await read()) !== first, 10);
-  await page.close();
 });
 
 test('overview: eight cards fit one screen of 1440 by 900', async () => {
@@ -61,7 +60,6 @@ test('overview: eight cards fit one screen of 1440 by 900', async () => {
   const bottoms = await page.$$eval('[data-gpu]', (all) => all.map((e) => e.getBoundingClientRect().bottom));
   assert.equal(bottoms.length, 8);
   assert.ok(Math.max(...bottoms) <= 900, `the last card ends at ${Math.max(...bottoms)}`);
-  await page.close();
 });
 
 test('overview: the hot card stands out and is named first', async () => {
@@ -70,7 +68,6 @@ test('overview: the hot card stands out and is named first', async () => {
   await page.waitForSelector('[data-gpu="2"].hot, [data-gpu="2"].crit', { timeout: 120000 });
   const first = await page.textContent('.attention li:first-child');
   assert.match(first, /GPU 2/);
-  await page.close();
 });
 
 test('overview: only the changed card is drawn anew', async () => {
@@ -79,7 +76,6 @@ test('overview: only the changed card is drawn anew', async () => {
   await node.evaluate((e) => { e.dataset.kept = 'yes'; });
   await page.waitForTimeout(2500);
   assert.equal(await page.getAttribute('[data-gpu="4"]', 'data-kept'), 'yes');
-  await page.close();
 });
 
 test('overview: finding, choosing and sorting are in the address', async () => {
@@ -97,7 +93,6 @@ test('overview: finding, choosing and sorting are in the address', async () => {
     return t.length === 8 && t[0] >= Math.max(...t) - 3;
   }));
   assert.ok(hottest);
-  await page.close();
 });
 
 test('events: a new one appears by itself', async () => {
@@ -107,7 +102,6 @@ test('events: a new one appears by itself', async () => {
   await page.click('text=Critical');
   assert.match(page.url(), /severity=critical/);
   await page.waitForFunction(() => ![...document.querySelectorAll('ol.events li')].some((e) => e.classList.contains('info') || e.classList.contains('warning')));
-  await page.close();
 });
 
 test('gpu: an XID has its meaning and advice', async () => {
@@ -115,7 +109,6 @@ test('gpu: an XID has its meaning and advice', async () => {
   const page = await open(`gpus/${ids[1]}`);
   await page.waitForSelector('.xids li:has-text("XID 48"):has-text("double bit")', { timeout: 10000 });
   assert.match(await page.textContent('.xids li:has-text("XID 48")'), /[Rr]eset/);
-  await page.close();
 });
 
 test('no page did what it should not', () => assert.deepEqual(troubles, []));

@@ -1,6 +1,6 @@
 // Who may look: kept out without a session, in with a link or a password, out again.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { Instance, openBrowser, openContext, settled, signedIn } from './harness.mjs';
 
 const REFUSED = [/Failed to load resource.*(401|403|429)/];
@@ -9,6 +9,7 @@ before(async () => {
   gpumgr = await Instance.start();
   browser = await openBrowser();
 });
+afterEach(async () => { for (const context of browser?.contexts() ?? []) await context.close(); });
 after(async () => {
   await browser?.close();
   await gpumgr?.stop();

@@ -1,6 +1,6 @@
 // When things go wrong: a card is lost and comes back, the stream breaks, there is no GPU at all.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { Instance, openBrowser, settled, signedIn } from './harness.mjs';
 
 let gpumgr, browser, context;
@@ -9,6 +9,7 @@ before(async () => {
   browser = await openBrowser();
   ({ context } = await signedIn(browser, gpumgr));
 });
+afterEach(async () => { for (const page of context?.pages() ?? []) await page.close(); });
 after(async () => {
   await browser?.close();
   await gpumgr?.stop();
@@ -26,7 +27,6 @@ test('a lost card is unmistakable, and comes back', async () => {
   await gpumgr.sim('heal', '6');
   await page.waitForSelector('[data-gpu="6"]:not(.gone) .temp .value', { timeout: 60000 });
   await page.waitForFunction(() => /GPU 6 is well again/.test(document.querySelector('[role=alert]')?.textContent ?? ''), undefined, { timeout: 30000 });
-  await page.close();
 });
 
 test('a sensor that is not there is a dash with a reason, not a zero', async () => {
@@ -38,7 +38,6 @@ test('a sensor that is not there is a dash with a reason, not a zero', async () 
   assert.match(await page.getAttribute('[data-gpu="4"] .temp .absent', 'title'), /does not tell its temperature/);
   await gpumgr.sim('heal', '4');
   await page.waitForSelector('[data-gpu="4"] .temp .value', { timeout: 30000 });
-  await page.close();
 });
 
 test('a silent server makes the page stale, and it recovers by itself', async () => {
@@ -56,7 +55,6 @@ test('a silent server makes the page stale, and it recovers by itself', async ()
     try { process.kill(pid, 'SIGCONT'); } catch { /* the supervisor was faster and replaced it */ }
   }
   await page.waitForSelector('.live.live', { timeout: 40000 });
-  await page.close();
 });
 
 test('a killed server comes back, and so does the page, still signed in', async () => {
@@ -67,7 +65,6 @@ test('a killed server comes back, and so does the page, still signed in', async 
   await page.waitForSelector('.live.stale', { timeout: 10000 });
   await page.waitForSelector('.live.live', { timeout: 40000 });
   assert.equal(await page.$$eval('[data-gpu]', (all) => all.length), 8);
-  await page.close();
 });
 
 test('without a driver the page says what to do', async () => {

@@ -7,6 +7,7 @@ import { Store } from './store';
 
 const SILENCE_S = 3;
 const PAUSE_MAX_S = 15;
+const UNSEEN_S = 20; // a browser has six connections to a server: tabs that nobody looks at give theirs back
 
 export class Stream {
   private source: EventSource | undefined;
@@ -14,17 +15,37 @@ export class Stream {
   private retry = 0;
   private failures = 0;
   private startedAt = 0;
+  private unseen = 0;
+  private isAway = false;
 
   constructor(private store: Store, private onSignedOut: () => void) {}
 
   start(): void {
     this.stop();
+    document.addEventListener('visibilitychange', this.seen);
     this.connect();
     this.watch = window.setInterval(() => this.look(), 500);
     get<{ events: GpuEvent[] }>('events', { limit: 100 }).then((got) => this.store.takeEvents(got.events), () => {});
   }
 
+  private seen = (): void => {
+    window.clearTimeout(this.unseen);
+    if (document.hidden) {
+      this.unseen = window.setTimeout(() => {
+        this.isAway = true;
+        this.source?.close();
+        this.source = undefined;
+      }, UNSEEN_S * 1000);
+    } else if (this.isAway) {
+      this.isAway = false;
+      this.failures = 0;
+      this.again(0);
+    }
+  };
+
   stop(): void {
+    document.removeEventListener('visibilitychange', this.seen);
+    window.clearTimeout(this.unseen);
     window.clearInterval(this.watch);
     window.clearTimeout(this.retry);
     this.retry = 0;
@@ -59,6 +80,7 @@ export class Stream {
   }
 
   private look(): void {
+    if (this.isAway) return;
     const isSilent = this.store.silenceS() > SILENCE_S;
     if (isSilent && this.store.hasPicture) this.store.setStatus('stale');
     if (this.source && (performance.now() - this.startedAt) / 1000 > SILENCE_S * 2 && (isSilent || !this.store.hasPicture)) this.failed();
@@ -75,7 +97,7 @@ export class Stream {
   private again(pauseS: number): void {
     this.source?.close();
     this.source = undefined;
-    if (this.retry) return;
+    if (this.retry || this.isAway) return;
     this.retry = window.setTimeout(() => this.connect(), pauseS * 1000);
   }
 }
