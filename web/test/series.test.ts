@@ -3,7 +3,7 @@ import test from 'node:test';
 import type { History, Series } from '../src/api/types';
 import { grown } from '../src/format/series';
 import { axisUnit, yEnds } from '../src/charts/scale';
-import { align, histogram, means, shareOfAny, spells, summary, wattHours } from '../src/format/series';
+import { align, histogram, means, shareOfAny, spells, summary, wattHours, weights } from '../src/format/series';
 
 const series = (time: number[], mean: (number | null)[], more: Partial<Series> = {}): Series => ({ of: 'gpu:a', metric: 'm', time, mean, ...more });
 
@@ -21,9 +21,15 @@ test('summary: the lowest and highest of a rollup count', () => {
   assert.equal(summary(series([1], [null])), undefined);
   assert.equal(summary(undefined), undefined);
 });
+test('weights: until the next reading, not across a gap', () => {
+  assert.deepEqual(weights([0, 0.5, 1, 60]).map((w) => Math.round(w * 1000) / 1000), [0.5, 0.5, 5, 5]);
+  assert.deepEqual(weights([0, 60, 120], 60), [60, 60, 60]);
+  assert.equal(summary(series([0, 0.5, 1, 2], [100, 100, 10, 10]))?.mean, (100 * 1 + 10 * 2) / 3);
+});
 test('histogram: shares that add up, empty bins between', () => {
   assert.deepEqual(histogram([40, 41, 44, null, undefined, 45], 2), { at: [40, 42, 44], part: [0.5, 0, 0.5] });
   assert.deepEqual(histogram([null], 2), { at: [], part: [] });
+  assert.deepEqual(histogram([40, 44], 2, [3, 1]).part, [0.75, 0, 0.25]);
 });
 test('means: equal steps, null where nothing was', () => {
   const m = means({ time: [0, 1, 2, 3, 7], mean: [10, 20, null, 40, 70] }, 0, 8, 4);

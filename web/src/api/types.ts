@@ -119,6 +119,8 @@ export interface GpuEvent {
 export interface Series {
   of: string;
   metric: string;
+  resolution?: string;
+  step_s?: number; // 0: as it was read
   time: number[];
   mean: (number | null)[];
   min?: (number | null)[];

@@ -33,6 +33,15 @@ export function find(history: History | undefined, metric: string, of?: string):
   return history?.series.find((s) => s.metric === metric && (of === undefined || s.of === of));
 }
 
+const LONGEST_S = 5;
+
+/** How long each reading counts: until the next one, but not across a gap. Cards near their target are read ten times as
+ *  often, and must not weigh ten times as much. */
+export function weights(time: number[], step = 0): number[] {
+  const longest = Math.max(LONGEST_S, step * 1.5);
+  return time.map((t, i) => Math.min(longest, Math.max(0.001, (time[i + 1] ?? t + Math.max(step, (t - (time[i - 1] ?? t - 1)))) - t)));
+}
+
 export interface Summary {
   count: number;
   min: number;
@@ -44,7 +53,9 @@ export interface Summary {
 /** Over all of a series: the lowest and highest that a rollup saw count, not only its means. */
 export function summary(s: Series | undefined): Summary | undefined {
   if (!s) return undefined;
+  const weight = weights(s.time, s.step_s);
   let count = 0;
+  let all = 0;
   let sum = 0;
   let min = Infinity;
   let max = -Infinity;
@@ -52,24 +63,26 @@ export function summary(s: Series | undefined): Summary | undefined {
   s.mean.forEach((v, i) => {
     if (typeof v !== 'number') return;
     count++;
-    sum += v;
+    all += weight[i] as number;
+    sum += v * (weight[i] as number);
     last = v;
     min = Math.min(min, s.min?.[i] ?? v);
     max = Math.max(max, s.max?.[i] ?? v);
   });
-  return count ? { count, min, mean: sum / count, max, last } : undefined;
+  return count ? { count, min, mean: sum / all, max, last } : undefined;
 }
 
-/** Share of the readings in each bin of `width`, from the lowest bin that has any to the highest. */
-export function histogram(values: Column, width: number): { at: number[]; part: number[] } {
+/** Share of the time in each bin of `width`, from the lowest bin that has any to the highest. */
+export function histogram(values: Column, width: number, weight?: number[]): { at: number[]; part: number[] } {
   const bins = new Map<number, number>();
   let count = 0;
-  for (const v of values) {
-    if (typeof v !== 'number') continue;
+  values.forEach((v, i) => {
+    if (typeof v !== 'number') return;
     const bin = Math.floor(v / width) * width;
-    bins.set(bin, (bins.get(bin) ?? 0) + 1);
-    count++;
-  }
+    const w = weight?.[i] ?? 1;
+    bins.set(bin, (bins.get(bin) ?? 0) + w);
+    count += w;
+  });
   if (!count) return { at: [], part: [] };
   const keys = [...bins.keys()];
   const at: number[] = [];
@@ -87,13 +100,14 @@ export function means(s: { time: number[]; mean: Column } | undefined, from: num
   const start = Math.floor(from / step) * step;
   const n = Math.max(1, Math.ceil((to - start) / step));
   const sums = new Float64Array(n);
-  const counts = new Uint32Array(n);
+  const counts = new Float64Array(n);
+  const weight = weights(s?.time ?? []);
   s?.time.forEach((t, i) => {
     const v = s.mean[i];
     const at = Math.floor((t - start) / step);
     if (typeof v !== 'number' || at < 0 || at >= n) return;
-    sums[at] = (sums[at] as number) + v;
-    counts[at] = (counts[at] as number) + 1;
+    sums[at] = (sums[at] as number) + v * (weight[i] as number);
+    counts[at] = (counts[at] as number) + (weight[i] as number);
   });
   return {
     time: Array.from(sums, (_, i) => start + (i + 0.5) * step),
@@ -120,8 +134,8 @@ export function wattHours(s: Series | undefined, step: number): number | undefin
   return sum / 3600;
 }
 
-/** The share of readings in which at least one of these (0 or 1, or a rollup's share) held. */
-export function shareOfAny(columns: Column[]): number | undefined {
+/** The share of the time in which at least one of these (0 or 1, or a rollup's share) held. */
+export function shareOfAny(columns: Column[], weight?: number[]): number | undefined {
   const n = Math.max(0, ...columns.map((c) => c.length));
   let seen = 0;
   let sum = 0;
@@ -132,8 +146,9 @@ export function shareOfAny(columns: Column[]): number | undefined {
       if (typeof v === 'number') most = Math.max(most, v);
     }
     if (most < 0) continue;
-    seen++;
-    sum += Math.min(1, most);
+    const w = weight?.[i] ?? 1;
+    seen += w;
+    sum += Math.min(1, most) * w;
   }
   return seen ? sum / seen : undefined;
 }

@@ -93,7 +93,7 @@ export function GpuPage({ uuid, isAdmin }: { uuid: string; isAdmin: boolean }): 
         <div class="stack"><GuardPanel gpu={gpu} isAdmin={isAdmin} /><Xids gpu={gpu} /><GpuEvents gpu={gpu} /></div>
         <InventoryPanel gpu={gpu} inventory={detail?.inventory} />
       </div>
-      {loaded.history && <p class="foot">{loaded.history.resolution === 'raw' ? 'Every reading' : `Rolled up by the ${loaded.history.resolution}: mean, with lowest and highest`}, {duration(loaded.history.step_s)} apart{loaded.tookMs !== undefined && `; the server took ${Math.round(loaded.tookMs)} ms`}.</p>}
+      {loaded.history && <p class="foot">{loaded.history.resolution === 'raw' ? 'Every reading' : `Rolled up by the ${loaded.history.resolution}: mean, with lowest and highest, ${duration(loaded.history.step_s)} apart`}{loaded.tookMs !== undefined && `; the server took ${Math.round(loaded.tookMs)} ms`}.</p>}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { ChartPanel } from '../charts/panel';
 import type { Line, Mark } from '../charts/plot';
 import { targetOf } from '../format/health';
 import { celsius, fixed, digitsOf, percent, watts, duration } from '../format/numbers';
-import { align, find, histogram, means, summary, wattHours } from '../format/series';
+import { align, find, histogram, means, shareOfAny, summary, wattHours, weights } from '../format/series';
 
 export interface GpuChart {
   gpu: Gpu;
@@ -54,10 +54,11 @@ export function TemperatureHistogram({ gpu, loaded }: GpuChart): JSX.Element {
   const core = find(loaded.history, 'gpu_temperature_celsius');
   const width = 2;
   const { bins, lines, over } = useMemo(() => {
-    const made = histogram(core?.mean ?? [], width);
-    const known = (core?.mean ?? []).filter((v): v is number => typeof v === 'number');
+    const weight = weights(core?.time ?? [], core?.step_s);
+    const made = histogram(core?.mean ?? [], width, weight);
+    const near = (core?.mean ?? []).map((v) => (typeof v === 'number' ? (v >= (target ?? Infinity) - 6 ? 1 : 0) : null));
     const line: Line = { label: 'share of the time', values: made.part, colour: 'mild', kind: 'bars', paint: (_v, i) => heatColour((made.at[i] ?? 0) + width / 2, target) };
-    return { bins: made, lines: [line], over: target === undefined || !known.length ? undefined : known.filter((v) => v >= target - 6).length / known.length };
+    return { bins: made, lines: [line], over: target === undefined ? undefined : shareOfAny([near], weight) };
   }, [core, target]);
   return (
     <ChartPanel title="How it was spread" name={`How the temperature of GPU ${gpu.index} was spread`} unit="ratio" height={216} legend={false}
