@@ -1,7 +1,7 @@
 // When things go wrong: a card is lost and comes back, the stream breaks, there is no GPU at all.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { Instance, openBrowser, settled, signedIn } from './harness.mjs';
+import { Instance, openBrowser, settled, signedIn, until } from './harness.mjs';
 
 let gpumgr, browser, context;
 before(async () => {
@@ -61,9 +61,13 @@ test('a killed server comes back, and so does the page, still signed in', async 
   const page = await context.newPage();
   await page.goto(gpumgr.url);
   await settled(page);
-  process.kill(await gpumgr.serverPid(), 'SIGKILL');
-  await page.waitForSelector('.live.stale', { timeout: 10000 });
+  const before = await gpumgr.serverPid();
+  process.kill(before, 'SIGKILL');
+  await until('another server', async () => ![0, NaN, before].includes(await gpumgr.serverPid()), 30);
   await page.waitForSelector('.live.live', { timeout: 40000 });
+  const read = () => page.$$eval('[data-gpu] .meters', (all) => all.map((e) => e.textContent).join('|'));
+  const first = await read();
+  await until('values that move again', async () => (await read()) !== first, 30);
   assert.equal(await page.$$eval('[data-gpu]', (all) => all.length), 8);
 });
 

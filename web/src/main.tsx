@@ -1,7 +1,7 @@
 // The dashboard's start: who is there, then the page that the address asks for.
 import { render } from 'preact';
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { sentence, session as askSession, whenSignedOut } from './api/client';
 import type { Session } from './api/types';
 import { catchLinks, go, href, usePlace } from './live/route';
@@ -24,7 +24,12 @@ function Page({ session, onSignedOut }: { session: Session; onSignedOut: () => v
   const [head = '', ...rest] = path.split('/');
   const tail = rest.join('/');
   const isAdmin = session.user?.role === 'admin';
-  useEffect(() => document.getElementById('main')?.focus({ preventScroll: true }), [path]);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    // On another page the focus goes to its content; on the first it stays where the browser begins.
+    if (!isFirst.current) document.getElementById('main')?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [path]);
   if (head === 'gpus' && tail) return <GpuPage key={tail} uuid={tail} isAdmin={isAdmin} />;
   if (head === 'compare') return <Compare />;
   if (head === 'events') return <Events />;

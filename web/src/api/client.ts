@@ -1,5 +1,5 @@
 // Requests to the server: relative to the page's base, JSON both ways, one error type whose message is the server's sentence.
-import type { Session } from './types';
+import type { History, Session } from './types';
 
 export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) {
@@ -68,6 +68,20 @@ export async function session(): Promise<Session> {
   const got = await get<Session>('session');
   csrf = got.csrf ?? '';
   return got;
+}
+
+const SERIES_AT_ONCE = 16; // what the server answers in one reply, of either
+
+function parts<T>(list: T[], size: number): T[][] {
+  return list.length <= size ? [list] : [list.slice(0, size), ...parts(list.slice(size), size)];
+}
+
+/** History of any number of things and metrics: asked for in as few calls as the server allows, told as one. */
+export async function getHistory(of: string[], metrics: string[], from: number, to: number, width: number, signal?: AbortSignal): Promise<History> {
+  const calls = parts(of, SERIES_AT_ONCE).flatMap((o) => parts(metrics, SERIES_AT_ONCE).map((m) =>
+    get<History>('history', { of: o.join(), metric: m.join(), from: Math.floor(from), to: Math.ceil(to), width }, signal)));
+  const [first, ...rest] = await Promise.all(calls);
+  return { ...(first as History), series: [first as History, ...rest].flatMap((h) => h.series) };
 }
 
 export function isAbort(e: unknown): boolean {

@@ -1,7 +1,7 @@
 // A span of history for a chart. Short live spans are fetched once and then grow with the stream; longer ones are fetched
 // again when there can be something new to see. While a new span is under way the old one stays, marked as loading.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { get, isAbort, sentence } from '../api/client';
+import { getHistory, isAbort, sentence } from '../api/client';
 import type { History } from '../api/types';
 import { ends, Range, spanOf } from '../format/range';
 import { grown } from '../format/series';
@@ -45,7 +45,7 @@ export function useHistory(of: string[], metrics: string[], range: Range, width:
       const started = performance.now();
       const [from, to] = ends(range, store.now());
       try {
-        const history = await get<History>('history', { of: of.join(), metric: metrics.join(), from: Math.floor(from), to: Math.ceil(to), width }, abort.signal);
+        const history = await getHistory(of, metrics, from, to, width, abort.signal);
         settle(history, performance.now() - started);
         if (range.kind === 'last' && !(canGrow && history.resolution === 'raw'))
           timer = window.setTimeout(() => void load(), Math.min(300, Math.max(5, history.step_s / 2)) * 1000);

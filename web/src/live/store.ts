@@ -1,8 +1,8 @@
 // The page's one live store: holds the picture, tells components what changed. A component listens to a topic: "gpu:UUID",
 // "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "events", "status". News are gathered and
 // told once a frame, and not at all while nobody looks.
-import { get } from '../api/client';
-import type { Gpu, GpuEvent, History, Node } from '../api/types';
+import { getHistory } from '../api/client';
+import type { Gpu, GpuEvent, Node } from '../api/types';
 import { addEvent, Change, EMPTY, Picture, Trail } from './state';
 
 export type Status = 'connecting' | 'live' | 'stale';
@@ -99,9 +99,7 @@ export class Store {
     if (this.isPriming || !uuids.length) return;
     this.isPriming = true;
     try {
-      const got = await get<History>('history', {
-        of: uuids.map((u) => `gpu:${u}`).join(','), metric: 'gpu_temperature_celsius', from: Math.floor(this.now() - TRAIL_SECONDS), to: Math.ceil(this.now()), width: 300,
-      });
+      const got = await getHistory(uuids.map((u) => `gpu:${u}`), ['gpu_temperature_celsius'], this.now() - TRAIL_SECONDS, this.now(), 300);
       for (const s of got.series) this.trail(s.of.replace(/^gpu:/, '')).prime(s.time, s.mean);
       this.tell('list');
     } catch {

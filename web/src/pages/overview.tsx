@@ -30,7 +30,10 @@ const SORTS: { key: string; name: string; by?: (g: Gpu) => number }[] = [
   { key: 'memory', name: 'most memory', by: (g) => g.metrics['gpu_memory_used_bytes'] ?? -1 },
 ];
 
+/** A number alone is a card's or a process's; other words may stand anywhere. */
 function matches(g: Gpu, words: string): boolean {
+  const number = /^\s*(gpu\s*)?(\d+)\s*$/i.exec(words);
+  if (number) return g.index === Number(number[2]) || (!number[1] && (g.processes ?? []).some((p) => p.pid === Number(number[2])));
   const hay = [`gpu ${g.index}`, g.model, g.uuid, g.node, g.state, g.pci, ...(g.processes ?? []).flatMap((p) => [p.user, p.command, String(p.pid)])].join(' ').toLowerCase();
   return words.toLowerCase().split(/\s+/).every((w) => hay.includes(w));
 }

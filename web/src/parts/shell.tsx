@@ -90,8 +90,8 @@ export function Shell({ session, children }: { session: Session; children: Compo
   const at = path.split('/')[0] ?? '';
   return (
     <div class="shell">
-      <a class="skip" href={href(path)} onClick={skip}>Skip to the content</a>
       <header class="side">
+        <a class="skip" href={href(path)} onClick={skip}>Skip to the content</a>
         <a class="brand" href={href('')} aria-label="gpumgr, overview"><svg viewBox="0 0 32 32" aria-hidden="true"><rect x="3" y="8" width="26" height="16" rx="3" fill="currentColor" /><circle cx="11" cy="16" r="4.5" class="hole" /><circle cx="21" cy="16" r="4.5" class="hole" /></svg><span>gpumgr</span></a>
         <nav aria-label="Pages">
           {PAGES.map((p) => (
