@@ -123,7 +123,7 @@ test('keyboard only: past the menu, among the cards, into one, through its chart
   assert.notEqual(await voice(), said);
   await page.keyboard.press('+');
   await page.waitForFunction(() => new URL(location.href).searchParams.has('from'));
-  await page.keyboard.press('Alt+ArrowLeft');
+  await page.goBack();
   await page.waitForFunction(() => !new URL(location.href).searchParams.has('from'));
   await context.close();
 });
