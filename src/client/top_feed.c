@@ -91,7 +91,9 @@ static bool rings_take(struct top_feed *feed, struct top_data *d, bool is_paused
     if (is_paused) return true;
     d->problem[0] = 0;
     if (source_view(f->source, &d->view, &e) < 0) snprintf(d->problem, sizeof d->problem, "%s", e.text);
-    if (!rings_count(r)) snprintf(d->problem, sizeof d->problem, "gpumgr has stopped; waiting for it to start again");
+    if (!rings_count(r))
+        snprintf(d->problem, sizeof d->problem, "%s",
+                 *r->problem ? r->problem : "gpumgr has stopped; waiting for it to start again");
     int64_t newest = top_newest_ns(&d->view);
     if (newest) d->newest_ns = newest;
     top_proc_list(f->proc, &d->view, &d->processes);

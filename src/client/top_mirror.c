@@ -43,6 +43,12 @@ static struct view_device *find(struct top_mirror *m, const char *uuid) {
     return NULL;
 }
 
+/* A message, and when it came. */
+struct delta {
+    struct top_mirror *m;
+    int64_t now_ns, now_real_ns;
+};
+
 /* ---- a GPU ---- */
 
 struct telling {
@@ -158,16 +164,35 @@ static void take_device(struct top_mirror *m, struct view_device *d, const struc
     d->processes.boot_ns = now_ns;
 }
 
-static void add_device(struct top_mirror *m, const struct json_tree *j, int32_t parent, int64_t now_ns,
-                       int64_t now_real_ns) {
+static void add_device(struct top_mirror *m, const struct json_tree *j, int32_t parent, int32_t index,
+                       const struct delta *t) {
     struct view_device *d = view_add(&m->view);
-    inventory_init(&d->inventory, whole(json_tree_get(j, "index"), (int32_t)m->view.count - 1));
+    inventory_init(&d->inventory, index);
     copy_text(json_tree_get(j, "uuid"), d->inventory.uuid, sizeof d->inventory.uuid);
     copy_text(json_tree_get(j, "model"), d->inventory.name, sizeof d->inventory.name);
     copy_text(json_tree_get(j, "pci"), d->inventory.pci, sizeof d->inventory.pci);
     d->inventory.parent = parent;
     d->inventory.gi = whole(json_tree_get(j, "gpu_instance"), -1);
-    take_device(m, d, j, now_ns, now_real_ns);
+    take_device(m, d, j, t->now_ns, t->now_real_ns);
+}
+
+/* GPUs of several machines: each gets a number of its own, and its machine and its number there before its name. */
+static bool is_of_many(const struct json_tree *gpus) {
+    const char *first = json_tree_text(json_tree_get(json_tree_at(gpus, 0), "node"), "");
+    for (size_t i = 1; i < json_tree_count(gpus); i++)
+        if (strcmp(json_tree_text(json_tree_get(json_tree_at(gpus, i), "node"), ""), first) != 0) return true;
+    return false;
+}
+
+static void add_gpu(struct top_mirror *m, const struct json_tree *j, bool is_one_of_many, const struct delta *t) {
+    int32_t place = (int32_t)m->view.count, own = whole(json_tree_get(j, "index"), place);
+    add_device(m, j, -1, is_one_of_many ? place : own, t);
+    if (!is_one_of_many) return;
+    struct inventory *i = &m->view.of[place].inventory;
+    char name[sizeof i->name];
+    snprintf(name, sizeof name, "%.40s:%d %.40s", json_tree_text(json_tree_get(j, "node"), "?"), own,
+             view_short_name(&m->view.of[place]));
+    memcpy(i->name, name, sizeof name);
 }
 
 /* ---- messages ---- */
@@ -205,24 +230,21 @@ void top_mirror_snapshot(struct top_mirror *m, const struct json_tree *j, int64_
     m->view.event_count = event_count;
     top_processes_clear(&m->processes);
     m->view.driver.state = DRIVER_OK;
+    const struct delta t = {m, now_ns, now_real_ns};
+    bool are_of_many = is_of_many(gpus);
     for (size_t i = 0; i < json_tree_count(gpus) && i < GPU_MAX; i++)
-        add_device(m, json_tree_at(gpus, i), -1, now_ns, now_real_ns);
+        add_gpu(m, json_tree_at(gpus, i), are_of_many, &t);
     size_t count = m->view.count;
     for (size_t i = 0; i < count; i++) {
         const struct json_tree *instances = json_tree_get(json_tree_at(gpus, i), "instances");
         for (size_t k = 0; k < json_tree_count(instances) && k < MIG_MAX; k++)
-            add_device(m, json_tree_at(instances, k), (int32_t)i, now_ns, now_real_ns);
+            add_device(m, json_tree_at(instances, k), (int32_t)i, (int32_t)k, &t);
     }
     m->nodes = 0;
     for (size_t i = 0; i < json_tree_count(nodes); i++) take_node(m, json_tree_at(nodes, i));
     refresh(m, now_ns, now_real_ns);
     m->is_begun = true;
 }
-
-struct delta {
-    struct top_mirror *m;
-    int64_t now_ns, now_real_ns;
-};
 
 static void take_change(void *ctx, const char *uuid, const struct json_tree *j) {
     struct delta *d = ctx;

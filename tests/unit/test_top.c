@@ -642,6 +642,19 @@ static void a_mirror_keeps_what_did_not_change(void **state) {
     assert_true(d->state.since_real_ns == (1700000000 + 120) * NS_PER_S);
 }
 
+static void cards_of_several_machines_are_told_apart(void **state) {
+    AUTO(top_mirror_done) struct top_mirror m = {0};
+    say(&m, top_mirror_snapshot, 100,
+        "{\"gpus\":[{\"index\":3,\"uuid\":\"GPU-a\",\"node\":\"n1\",\"model\":\"NVIDIA H200\",\"state\":\"ok\"},"
+        "{\"index\":3,\"uuid\":\"GPU-b\",\"node\":\"n2\",\"model\":\"NVIDIA "
+        "H200\",\"state\":\"ok\",\"processes\":[{\"pid\":7}]}],"
+        "\"nodes\":[{\"name\":\"n1\"},{\"name\":\"n2\"}]}");
+    assert_string_equal(m.host, "2 nodes");
+    assert_string_equal(m.view.of[1].inventory.name, "n2:3 H200");
+    assert_int_equal(m.view.of[1].inventory.index, 1);
+    assert_int_equal(m.processes.of[0].gpu, 1);
+}
+
 int main(void) {
     setlocale(LC_CTYPE, "C.UTF-8"); /* the widths of characters are the locale's */
     const struct CMUnitTest tests[] = {
@@ -667,6 +680,7 @@ int main(void) {
         cmocka_unit_test(a_stream_is_the_same_in_any_pieces),
         cmocka_unit_test(a_stream_without_end_is_refused),
         cmocka_unit_test(a_mirror_keeps_what_did_not_change),
+        cmocka_unit_test(cards_of_several_machines_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
