@@ -321,12 +321,18 @@ static bool scale_by_catalogue(const double *v, size_t n, double scale, int64_t 
     return true;
 }
 
+static uint64_t bits_of(double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
 static bool scale_by_step(const double *v, size_t n, double step, int64_t *ret) {
     for (size_t i = 0; i < n; i++) {
         double x = v[i] / step;
         if (!(fabs(x) < STEPS_MAX)) return false;
-        double k = nearest(x), back = k * step;
-        if (memcmp(&back, &v[i], sizeof back) != 0) return false;
+        double k = nearest(x);
+        if (bits_of(k * step) != bits_of(v[i])) return false;
         ret[i] = (int64_t)k;
     }
     return true;

@@ -179,28 +179,31 @@ static void read_series(struct bytes *d, struct block *b, size_t *end, size_t bl
     }
 }
 
+static int read_directory(struct block *b, struct bytes d, size_t len, size_t blob_len, struct error *e) {
+    /* An entry takes three bytes at least, so what is allocated is bounded by what is there. */
+    b->times_count = bytes_count(&d, bytes_left(&d) / 3);
+    b->series_count = bytes_count(&d, bytes_left(&d) / 3);
+    if (b->series_count > BLOCK_SERIES_MAX) bytes_bad(&d);
+    if (d.is_bad) return fail(e, -EBADMSG, "a damaged directory");
+    b->times = calloc(b->times_count + 1, sizeof *b->times);
+    b->series = calloc(b->series_count + 1, sizeof *b->series);
+    if (!b->times || !b->series) return fail(e, -ENOMEM, "a directory of %zu series", b->series_count);
+    size_t end = len;
+    read_times(&d, b, &end, blob_len);
+    read_series(&d, b, &end, blob_len);
+    if (d.is_bad || d.at != d.end || end != blob_len) return fail(e, -EBADMSG, "a damaged directory");
+    return 0;
+}
+
 int block_open(const uint8_t *bytes, size_t n, size_t blob_len, struct block *ret, struct error *e) {
-    size_t len;
+    size_t len = 0;
     int r = block_head(bytes, n, blob_len, &len, e);
     if (r < 0) return r;
     if (n < len) return fail(e, -EBADMSG, "half a directory");
-    AUTO(block_done) struct block b = {.columns = bytes[1]};
-    struct bytes d = {.at = bytes + BLOCK_HEAD_BYTES, .end = bytes + len};
-    /* An entry takes three bytes at least, so what is allocated is bounded by what is there. */
-    b.times_count = bytes_count(&d, bytes_left(&d) / 3);
-    b.series_count = bytes_count(&d, bytes_left(&d) / 3);
-    if (b.series_count > BLOCK_SERIES_MAX) bytes_bad(&d);
-    if (d.is_bad) return fail(e, -EBADMSG, "a damaged directory");
-    b.times = calloc(b.times_count + 1, sizeof *b.times);
-    b.series = calloc(b.series_count + 1, sizeof *b.series);
-    if (!b.times || !b.series) return fail(e, -ENOMEM, "a directory of %zu series", b.series_count);
-    size_t end = len;
-    read_times(&d, &b, &end, blob_len);
-    size_t series_at = end;
-    read_series(&d, &b, &series_at, blob_len);
-    if (d.is_bad || d.at != d.end || series_at != blob_len) return fail(e, -EBADMSG, "a damaged directory");
-    *ret = TAKE_STRUCT(b);
-    return 0;
+    *ret = (struct block){.columns = bytes[1]};
+    r = read_directory(ret, (struct bytes){.at = bytes + BLOCK_HEAD_BYTES, .end = bytes + len}, len, blob_len, e);
+    if (r < 0) block_done(ret);
+    return r;
 }
 
 const struct block_entry *block_find(const struct block *b, uint64_t id) {

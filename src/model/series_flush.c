@@ -63,12 +63,6 @@ struct walk {
     uint64_t last_id;
 };
 
-static void walk_done(struct walk *w) {
-    free(w->at_ms);
-    free(w->v);
-    free(w->round);
-}
-
 static void *room(void *have, size_t *have_n, size_t want_n, size_t each) {
     if (*have_n >= want_n) return have;
     free(have);
@@ -123,17 +117,24 @@ static int walk_subject(struct walk *w, uint64_t id, const struct flush_visit *v
     return r;
 }
 
+static int walk_all(struct walk *w, const struct flush_visit *visit, void *ctx, struct error *e) {
+    if (bytes_u8(&w->b) != FLUSH_FORMAT) return fail(e, -EBADMSG, "a flush row of an unknown format");
+    for (;;) {
+        uint64_t id = bytes_varint(&w->b);
+        if (w->b.is_bad) return fail(e, -EBADMSG, "a damaged flush row");
+        if (id == 0) return w->b.at == w->b.end ? 0 : fail(e, -EBADMSG, "a flush row with something behind its end");
+        int r = walk_subject(w, id, visit, ctx, e);
+        if (r < 0) return r;
+    }
+}
+
 int flush_walk(const uint8_t *bytes, size_t len, const struct flush_visit *visit, void *ctx, struct error *e) {
-    AUTO(walk_done)
     struct walk w = {
         .b = {.at = bytes, .end = bytes + len}
     };
-    if (bytes_u8(&w.b) != FLUSH_FORMAT) return fail(e, -EBADMSG, "a flush row of an unknown format");
-    for (;;) {
-        uint64_t id = bytes_varint(&w.b);
-        if (w.b.is_bad) return fail(e, -EBADMSG, "a damaged flush row");
-        if (id == 0) return w.b.at == w.b.end ? 0 : fail(e, -EBADMSG, "a flush row with something behind its end");
-        int r = walk_subject(&w, id, visit, ctx, e);
-        if (r < 0) return r;
-    }
+    int r = walk_all(&w, visit, ctx, e);
+    free(w.at_ms);
+    free(w.v);
+    free(w.round);
+    return r;
 }

@@ -223,37 +223,11 @@ static int flush_one(struct history *h, struct flush_writer *w, struct subject *
     return count;
 }
 
-/* The commit was good: from here on it is stored. */
-static void flush_settle(struct history *h, size_t subjects, size_t series, size_t events) {
-    for (size_t i = 0; i < subjects; i++) h->subjects[i]->now.flushed = h->subjects[i]->now.flushing;
-    for (size_t i = 0; i < series; i++) h->series[i]->now.flushed = h->series[i]->now.flushing;
-    for (size_t i = 0; i < subjects; i++) h->subjects[i]->is_stored = true;
-    for (size_t i = 0; i < series; i++) h->series[i]->is_stored = true;
-    h->has_new_names = subjects < h->subject_count || series < h->series_count;
-    h->event_count -= events;
-    if (h->event_count) memmove(h->events, h->events + events, h->event_count * sizeof *h->events);
-    h->stats.flushes++;
-}
-
-/* Copies of what is new, so that no lock is held while the disk is written. */
+/* What a flush takes with it, so that no lock is held while the disk is written. */
 struct fresh {
-    struct subject **subjects;
-    struct named_series **series;
-    struct history_event *events;
     size_t subject_count, series_count, event_count;
+    struct history_event *events;
 };
-static void fresh_done(struct fresh *f) {
-    free(f->subjects);
-    free(f->series);
-    free(f->events);
-}
-
-static void *copy(const void *from, size_t bytes) {
-    void *to = malloc(bytes ? bytes : 1);
-    if (!to) abort();
-    if (bytes) memcpy(to, from, bytes);
-    return to;
-}
 
 static int collect(struct history *h, struct fresh *f) {
     int count = 0;
@@ -266,22 +240,37 @@ static int collect(struct history *h, struct fresh *f) {
     f->subject_count = h->subject_count;
     f->series_count = h->series_count;
     f->event_count = h->event_count;
-    if (h->has_new_names) {
-        f->subjects = copy(h->subjects, h->subject_count * sizeof *h->subjects);
-        f->series = copy(h->series, h->series_count * sizeof *h->series);
-    }
-    f->events = copy(h->events, h->event_count * sizeof *h->events);
+    f->events = malloc((h->event_count + 1) * sizeof *f->events);
+    if (!f->events) abort();
+    if (h->event_count) memcpy(f->events, h->events, h->event_count * sizeof *f->events);
     pthread_mutex_unlock(&h->lock);
     return count;
 }
 
+/* The commit was good: from here on it is stored. */
+static void flush_settle(struct history *h, const struct fresh *f) {
+    for (size_t i = 0; i < f->subject_count; i++) h->subjects[i]->now.flushed = h->subjects[i]->now.flushing;
+    for (size_t i = 0; i < f->series_count; i++) h->series[i]->now.flushed = h->series[i]->now.flushing;
+    h->stored_subjects = f->subject_count;
+    h->stored_series = f->series_count;
+    h->event_count -= f->event_count;
+    if (h->event_count) memmove(h->events, h->events + f->event_count, h->event_count * sizeof *h->events);
+    h->stats.flushes++;
+}
+
 static int store_names(struct history *h, const struct fresh *f, struct error *e) {
     int r = 0;
-    for (size_t i = 0; f->subjects && i < f->subject_count && r >= 0; i++)
-        if (!f->subjects[i]->is_stored) r = db_name_put(h->db, f->subjects[i]->id, 0, f->subjects[i]->name, 0, e);
-    for (size_t i = 0; f->series && i < f->series_count && r >= 0; i++) {
-        const struct named_series *s = f->series[i];
-        if (!s->is_stored) r = db_name_put(h->db, s->id, s->subject->id, s->name, s->scale, e);
+    for (size_t i = h->stored_subjects; i < f->subject_count && r >= 0; i++) {
+        pthread_mutex_lock(&h->lock);
+        const struct subject *s = h->subjects[i];
+        pthread_mutex_unlock(&h->lock);
+        r = db_name_put(h->db, s->id, 0, s->name, 0, e);
+    }
+    for (size_t i = h->stored_series; i < f->series_count && r >= 0; i++) {
+        pthread_mutex_lock(&h->lock);
+        const struct named_series *s = h->series[i];
+        pthread_mutex_unlock(&h->lock);
+        r = db_name_put(h->db, s->id, s->subject->id, s->name, s->scale, e);
     }
     return r;
 }
@@ -300,14 +289,11 @@ static int store_events(struct history *h, const struct fresh *f, struct error *
     return r;
 }
 
-int history_flush(struct history *h, const void *marker, size_t marker_len, struct error *e) {
-    AUTO(fresh_done) struct fresh f = {0};
-    int count = collect(h, &f);
-    bool is_same = marker_len == h->marker.len && (marker_len == 0 || memcmp(marker, h->marker.s, marker_len) == 0);
-    if (count == 0 && f.event_count == 0 && !f.subjects && is_same) return 0;
+static int flush_fresh(struct history *h, const struct fresh *f, const void *marker, size_t marker_len,
+                       struct error *e) {
     int r = db_begin(h->db, e);
-    if (r >= 0) r = store_names(h, &f, e);
-    if (r >= 0) r = store_events(h, &f, e);
+    if (r >= 0) r = store_names(h, f, e);
+    if (r >= 0) r = store_events(h, f, e);
     if (r >= 0) r = db_flush_put(h->db, h->flush_id + 1, marker, marker_len, &h->row, e);
     pthread_mutex_lock(&h->gate); /* events leave memory when they are in the file */
     if (r >= 0) r = db_commit(h->db, e);
@@ -317,12 +303,22 @@ int history_flush(struct history *h, const void *marker, size_t marker_len, stru
         buf_add(&h->marker, marker, marker_len);
         h->has_written = true;
         pthread_mutex_lock(&h->lock);
-        flush_settle(h, f.subject_count, f.series_count, f.event_count);
+        flush_settle(h, f);
         pthread_mutex_unlock(&h->lock);
     } else {
         db_rollback(h->db);
     }
     pthread_mutex_unlock(&h->gate);
+    return r;
+}
+
+int history_flush(struct history *h, const void *marker, size_t marker_len, struct error *e) {
+    struct fresh f = {0};
+    int count = collect(h, &f), r = 0;
+    bool is_same = marker_len == h->marker.len && (marker_len == 0 || memcmp(marker, h->marker.s, marker_len) == 0);
+    bool has_names = f.subject_count > h->stored_subjects || f.series_count > h->stored_series;
+    if (count || f.event_count || has_names || !is_same) r = flush_fresh(h, &f, marker, marker_len, e);
+    free(f.events);
     return r < 0 ? r : count;
 }
 

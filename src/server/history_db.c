@@ -15,7 +15,7 @@ enum { BUSY_MS = 10000, BLOB_MAX = 1 << 28 };
 #define APPLICATION_ID "1735421288" /* "gpmh" */
 
 /* Steps from one version to the next, the first from an empty file. A step that was ever released is never changed. */
-static const char *const steps[HISTORY_SCHEMA] = {
+static const char version_1[] =
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;"
     "CREATE TABLE name (id INTEGER PRIMARY KEY, subject INTEGER NOT NULL, text TEXT NOT NULL, scale REAL NOT NULL);"
     "CREATE TABLE flush (id INTEGER PRIMARY KEY, marker BLOB, data BLOB NOT NULL);"
@@ -23,8 +23,12 @@ static const char *const steps[HISTORY_SCHEMA] = {
     "NULL);"
     "CREATE TABLE event (id INTEGER PRIMARY KEY, subject INTEGER NOT NULL, severity INTEGER NOT NULL, code INTEGER NOT "
     "NULL,"
-    " pid INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);",
-};
+    " pid INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);";
+static const char *const steps[HISTORY_SCHEMA] = {version_1};
+
+static const char events_text[] =
+    "SELECT id, subject, severity, code, pid, kind, text FROM event WHERE id BETWEEN ?1 AND ?2 AND severity >= ?3"
+    " AND (?4 IS NULL OR subject = ?4) AND (?5 IS NULL OR kind = ?5) ORDER BY id DESC LIMIT ?6";
 
 #define STATEMENTS                                                                                                     \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
@@ -46,9 +50,7 @@ static const char *const steps[HISTORY_SCHEMA] = {
     X(EVENT_NEXT, "SELECT max(id) FROM event WHERE id BETWEEN ?1 AND ?1 | 65535")                                      \
     X(EVENT_PUT, "INSERT INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                              \
     X(EVENT_DELETE, "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE id < ?1 ORDER BY id LIMIT ?2)")         \
-    X(EVENTS,                                                                                                          \
-      "SELECT id, subject, severity, code, pid, kind, text FROM event WHERE id BETWEEN ?1 AND ?2 AND"                  \
-      " severity >= ?3 AND (?4 IS NULL OR subject = ?4) AND (?5 IS NULL OR kind = ?5) ORDER BY id DESC LIMIT ?6")      \
+    X(EVENTS, events_text)                                                                                             \
     X(FREE_PAGES, "PRAGMA freelist_count")                                                                             \
     X(ALL_PAGES, "PRAGMA page_count")
 
@@ -162,7 +164,7 @@ static int ask(struct history_db *db, enum statement id, const struct value *v, 
 }
 
 static int run(struct history_db *db, enum statement id, const struct value *v, size_t n, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, id, v, n, &q, e);
     if (r >= 0) r = next(db, q, e);
     if (r > 0) finish(q);
@@ -307,7 +309,7 @@ int db_vacuum(struct history_db *db, int n, struct error *e) {
 }
 
 static int one_number(struct history_db *db, enum statement id, int64_t *ret, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, id, NULL, 0, &q, e);
     if (r >= 0) r = next(db, q, e);
     if (r <= 0) return r;
@@ -322,7 +324,7 @@ int db_pages(struct history_db *db, int64_t *ret_free, int64_t *ret_all, struct 
 }
 
 int db_names(struct history_db *db, db_name_fn each, void *ctx, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, Q_NAMES, NULL, 0, &q, e);
     while (r >= 0 && (r = next(db, q, e)) > 0) {
         const char *text = (const char *)sqlite3_column_text(q, 2);
@@ -338,7 +340,7 @@ int db_name_put(struct history_db *db, int64_t id, int64_t subject, const char *
 }
 
 int db_flushes(struct history_db *db, db_flush_fn each, void *ctx, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, Q_FLUSHES, NULL, 0, &q, e);
     while (r >= 0 && (r = next(db, q, e)) > 0) {
         const void *marker = sqlite3_column_blob(q, 1), *data = sqlite3_column_blob(q, 2);
@@ -370,7 +372,7 @@ static int one_blob(struct history_db *db, sqlite3_stmt *q, struct buf *ret, str
 }
 
 int db_marker(struct history_db *db, struct buf *ret, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, Q_MARKER, NULL, 0, &q, e);
     return r < 0 ? r : one_blob(db, q, ret, e);
 }
@@ -384,7 +386,7 @@ int db_block_delete(struct history_db *db, int64_t id, struct error *e) {
 }
 
 int db_blocks(struct history_db *db, int64_t first, int64_t last, struct db_block *ret, size_t room, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, Q_BLOCKS, VALUES(I(first), I(last), I((int64_t)room)), &q, e), n = 0;
     while (r >= 0 && (r = next(db, q, e)) > 0)
         ret[n++] =
@@ -393,7 +395,7 @@ int db_blocks(struct history_db *db, int64_t first, int64_t last, struct db_bloc
 }
 
 int db_block_last(struct history_db *db, int64_t first, int64_t last, struct db_block *ret, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, Q_BLOCK_LAST, VALUES(I(first), I(last)), &q, e);
     if (r >= 0) r = next(db, q, e);
     if (r <= 0) return r;
@@ -403,7 +405,7 @@ int db_block_last(struct history_db *db, int64_t first, int64_t last, struct db_
 }
 
 int db_block_data(struct history_db *db, int64_t id, struct buf *ret, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int r = ask(db, Q_BLOCK_DATA, VALUES(I(id)), &q, e);
     if (r >= 0) r = one_blob(db, q, ret, e);
     return r == 0 ? fail(e, -ENOENT, "%s: block %llx is gone", db->path, (unsigned long long)id) : r;
@@ -436,8 +438,8 @@ void db_blob_close(struct history_db *db) {
 }
 
 int db_event_put(struct history_db *db, const struct history_event *event, int64_t subject, struct error *e) {
-    sqlite3_stmt *q;
-    int64_t first = event->id & ~65535ll, id = event->id;
+    sqlite3_stmt *q = NULL;
+    int64_t first = event->id & ~(int64_t)65535, id = event->id;
     int r = ask(db, Q_EVENT_NEXT, VALUES(I(first)), &q, e);
     if (r >= 0) r = next(db, q, e);
     if (r < 0) return r;
@@ -465,7 +467,7 @@ static void copy_text(sqlite3_stmt *q, int column, char *ret, size_t room) {
 
 int db_events(struct history_db *db, const struct history_events_ask *ask_, int64_t first_id, int64_t last_id,
               int64_t subject, db_event_fn each, void *ctx, struct error *e) {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     struct value whose = subject ? I(subject) : (struct value){.type = 'n'};
     int n = 0,
         r = ask(db, Q_EVENTS,

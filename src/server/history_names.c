@@ -63,21 +63,19 @@ static void index_series(struct history *h, size_t from) {
         place(h->places, h->places_room, hash_series(h->series[from]->subject, h->series[from]->name), from);
 }
 
-static struct subject *push_subject(struct history *h, const char *name, bool is_stored) {
+static struct subject *push_subject(struct history *h, const char *name) {
     size_t len = strlen(name) + 1;
     struct subject *s = calloc(1, sizeof *s + len);
     if (!s) abort();
     if (h->subject_count == h->subject_room) h->subjects = grown(h->subjects, &h->subject_room, sizeof(void *));
     s->id = (int64_t)h->subject_count + 1;
-    s->is_stored = is_stored;
     memcpy(s->name, name, len);
     h->subjects[h->subject_count++] = s;
     index_subjects(h, h->subject_count - 1);
     return s;
 }
 
-static struct named_series *push_series(struct history *h, struct subject *of, const char *name, double scale,
-                                        bool is_stored) {
+static struct named_series *push_series(struct history *h, struct subject *of, const char *name, double scale) {
     size_t len = strlen(name) + 1;
     struct named_series *s = calloc(1, sizeof *s + len);
     if (!s) abort();
@@ -86,7 +84,6 @@ static struct named_series *push_series(struct history *h, struct subject *of, c
     s->id = HISTORY_SERIES_BASE + (int64_t)h->series_count;
     s->subject = of;
     s->scale = scale;
-    s->is_stored = is_stored;
     memcpy(s->name, name, len);
     of->series[of->series_count++] = s;
     h->series[h->series_count++] = s;
@@ -113,8 +110,7 @@ struct subject *names_subject_make(struct history *h, const char *name, struct e
         fail(e, -ENOSPC, "history: there are %zu subjects already", h->subject_count);
         return NULL;
     }
-    h->has_new_names = true;
-    return push_subject(h, name, false);
+    return push_subject(h, name);
 }
 
 static int series_make(struct history *h, const char *subject, const char *metric, double scale, struct error *e) {
@@ -133,8 +129,7 @@ static int series_make(struct history *h, const char *subject, const char *metri
         }
     if (!is_name(metric)) return fail(e, -EINVAL, "history: \"%.60s\" cannot be a name", metric);
     if (h->series_count == SERIES_MAX) return fail(e, -ENOSPC, "history: there are %u series already", SERIES_MAX);
-    h->has_new_names = true;
-    push_series(h, s, metric, scale, false);
+    push_series(h, s, metric, scale);
     return (int)h->series_count - 1;
 }
 
@@ -160,16 +155,21 @@ static int load_name(void *ctx, int64_t id, int64_t subject, const char *text, d
     struct history *h = ctx;
     struct subject *of = names_subject_by_id(h, subject);
     if (subject == 0 && id == (int64_t)h->subject_count + 1 && id < HISTORY_SERIES_BASE) {
-        push_subject(h, text, true);
+        push_subject(h, text);
     } else if (of && id == HISTORY_SERIES_BASE + (int64_t)h->series_count && isfinite(scale) && scale >= 0) {
-        push_series(h, of, text, scale, true);
+        push_series(h, of, text, scale);
     } else {
         return fail(e, -EBADMSG, "%s: its names are damaged at number %lld", h->path, (long long)id);
     }
     return 0;
 }
 
-int names_load(struct history *h, struct error *e) { return db_names(h->db, load_name, h, e); }
+int names_load(struct history *h, struct error *e) {
+    int r = db_names(h->db, load_name, h, e);
+    h->stored_subjects = h->subject_count;
+    h->stored_series = h->series_count;
+    return r;
+}
 
 void names_free(struct history *h) {
     for (size_t i = 0; i < h->subject_count; i++) {

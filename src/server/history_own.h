@@ -29,13 +29,11 @@ struct named_series {
     int64_t id;
     double scale;
     struct subject *subject;
-    bool is_stored;
     struct run now, old; /* old: being written as blocks by the store thread, which alone changes it */
     char name[];
 };
 struct subject {
     int64_t id;
-    bool is_stored;
     struct rounds now, old;
     struct named_series **series;
     size_t series_count, series_room;
@@ -54,7 +52,6 @@ struct history {
     uint32_t *places; /* hash table of handles + 1: subjects in one, series in the other */
     uint32_t *subject_places;
     size_t places_room, subject_places_room;
-    bool has_new_names;
     struct history_event *events; /* not yet flushed */
     size_t event_count, event_room;
     size_t samples, old_samples;
@@ -65,6 +62,7 @@ struct history {
     struct series_coder *coder;
     struct buf marker, row;
     int64_t flush_id, old_flush_id;
+    size_t stored_subjects, stored_series; /* so many of the first have their names in the file */
     bool has_old;
     int64_t part_since_ms, synced_ms, settled_ms, last_now_ms;
     size_t sweep; /* the next of subjects x classes to look at */

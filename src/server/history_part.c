@@ -43,13 +43,13 @@ static void cut_begin(struct history *h, struct cut *c, size_t subject) {
     struct subject *s = h->subjects[subject];
     c->subject = s;
     free(c->series);
-    c->series = malloc((s->series_count + 1) * sizeof *c->series);
+    c->series = malloc((s->series_count + 1) * sizeof(void *));
     if (!c->series) abort();
     c->series_count = 0;
     for (size_t i = 0; i < s->series_count; i++)
         if (s->series[i]->old.n) c->series[c->series_count++] = s->series[i];
     pthread_mutex_unlock(&h->lock);
-    qsort(c->series, c->series_count, sizeof *c->series, by_readings);
+    qsort(c->series, c->series_count, sizeof(void *), by_readings);
 }
 
 /* The readings of a series that lie in a window, in c->p: times rising, values in v and in column 0 as they are kept. */
