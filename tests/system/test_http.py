@@ -320,8 +320,8 @@ def events_of(response, count):
         line = response.readline().decode().rstrip("\n")
         if line.startswith("event: "):
             name = line[7:]
-        elif line.startswith("data: "):
-            got.append((name, json.loads(line[6:])))
+        elif line.startswith("data:"):
+            got.append((name, json.loads(line[5:])))
     return got
 
 
