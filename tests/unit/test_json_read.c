@@ -116,12 +116,46 @@ static void a_refused_leaf_ends_the_walk(void **state) {
     assert_string_equal(e.text, "stopped at b.c");
 }
 
+static int name_and_text(void *ctx, const struct json_leaf *leaf, struct error *e) {
+    buf_printf(ctx, "%s=%s;", leaf->path, leaf->text);
+    return 0;
+}
+
+static void next_row(void *ctx) { buf_putc(ctx, '|'); }
+
+static void lists_of_objects(void **state) {
+    static const struct {
+        const char *text, *want; /* NULL: refused */
+        int rows;
+    } rows[] = {
+        {"{\"list\":[]}",                                       "",                    0},
+        {"{\"list\":[{\"a\":1},{\"a\":2,\"b\":{\"c\":null}}]}", "|a=1;|a=2;b.c=null;",
+         2                                                                              }, /* the same key in two rows */
+        {"{\"more\":{\"a\":[[1]]},\"list\":[{}]}",              "|",                   1}, /* what stands beside it is passed over */
+        {"{\"list\":[1]}",                                      NULL,                  0},
+        {"{\"list\":{}}",                                       NULL,                  0},
+        {"{}",                                                  NULL,                  0},
+        {"[]",                                                  NULL,                  0},
+        {"{\"list\":[{\"a\":1,\"a\":2}]}",                      NULL,                  0},
+        {"{\"list\":[{\"a\":[{}]}]}",                           NULL,                  0},
+        {"{\"list\":[{\"a\":1}",                                NULL,                  0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf got = {0};
+        struct error e = {0};
+        buf_puts(&got, "");
+        int r = json_walk_list(rows[i].text, strlen(rows[i].text), "list", next_row, name_and_text, &got, &e);
+        if (rows[i].want && (r != rows[i].rows || strcmp(got.s, rows[i].want) != 0))
+            fail_msg("%s: %d %s (%s)", rows[i].text, r, got.s, e.text);
+        if (!rows[i].want && (r != -EINVAL || !e.text[0])) fail_msg("%s: %d %s", rows[i].text, r, e.text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leaves),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(floods),
-        cmocka_unit_test(a_refused_leaf_ends_the_walk),
+        cmocka_unit_test(leaves),           cmocka_unit_test(refusals),
+        cmocka_unit_test(floods),           cmocka_unit_test(a_refused_leaf_ends_the_walk),
+        cmocka_unit_test(lists_of_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
