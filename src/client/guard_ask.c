@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "client/control_ask.h"
 #include "client/gpu_pick.h"
 #include "model/guard_words.h"
-#include "base/number.h"
 
 #define TAKEN_NS (3 * NS_PER_S)
 

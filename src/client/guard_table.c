@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/guard.h"
-#include "model/guard_words.h"
 #include "base/number.h"
+#include "client/guard.h"
 #include "client/table.h"
 #include "client/text.h"
+#include "model/guard_words.h"
 
 #define RED "\033[31m"
 #define YELLOW "\033[33m"

@@ -481,7 +481,8 @@ static void publish_off(struct guarding *g) {
 void guarding_step(struct guarding *g, struct sample *s, int64_t now_ns) {
     if (g->mode == RING_GUARD_OFF) {
         if (!g->is_taken) publish_off(g);
-        g->is_taken = g->is_settled = true;
+        g->is_taken = true;
+        g->is_settled = true;
         return;
     }
     if (!g->begun_ns) g->begun_ns = now_ns;

@@ -11,8 +11,8 @@
 #include "client/cards_check.h"
 #include "client/gpu_pick.h"
 #include "client/guard.h"
-#include "model/guard_words.h"
 #include "client/text.h"
+#include "model/guard_words.h"
 
 #define COMPLAIN(...) (print_error(__VA_ARGS__), assert_true(0))
 
