@@ -12,6 +12,7 @@
 #define STEP_NS (5 * NS_PER_S)
 #define OFFSET_NS (700 * NS_PER_MS) /* between two rounds, not among them */
 #define SAVE_NS (600 * NS_PER_S)
+#define ECHO_NS (2 * NS_PER_S)
 #define STACK_BYTES (256 * 1024)
 
 /* A history as it lies on the disk. Another size is another version, and is not read. */
@@ -96,7 +97,8 @@ static void look(struct inspect *x) {
         if (reading(b, device, &samples[i])) in[i].s = &samples[i];
         if (!ring_guard(&b->ring, device, &g)) continue;
         if (!isnan(g.target[0]) && g.target[0] > 0) in[i].hot_c = g.target[0];
-        if (g.mode == RING_GUARD_ACTS && g.lever == LEVER_POWER) in[i].asked_w = g.limit;
+        bool is_told = clock_real_ns() - g.since_real_ns > ECHO_NS; /* one that was just set is not read back yet */
+        if (g.mode == RING_GUARD_ACTS && g.lever == LEVER_POWER && is_told) in[i].asked_w = g.limit;
     }
     failing_step(&failing, &failing_defaults, in, x->count, clock_boot_ns());
     for (unsigned i = 0; i < x->count; i++)

@@ -459,7 +459,7 @@ static bool all_settled(void) {
     for (unsigned i = 0; i < self.watch_count; i++) {
         struct watch *w = &self.watch[i];
         bool is_unwanted = watch_is_running(w) && w->device < 0;
-        if (!is_unwanted && !w->guard.is_settled) return false;
+        if (!is_unwanted && !(w->is_guarded && w->guard.is_settled)) return false;
     }
     return true;
 }

@@ -176,6 +176,20 @@ def long_story():
         m.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def dead_fan():
+    """A card whose fans stand while it works: what is said of that takes a minute, too."""
+    m = Machine("rtx4090")
+    try:
+        m.start()
+        m.sim.task("--forever")
+        wait_for(lambda: m.sim.gpu()["temp_c"] > 55, "it is warm", 30)
+        m.sim.say("fault 0 fan-stop")
+        yield m
+    finally:
+        m.close()
+
+
 # ---- the lever ----
 
 def test_each_card_has_the_lever_it_can_have_and_everyone_says_so(machine):
@@ -767,3 +781,11 @@ def test_cards_recover_and_a_hot_one_is_held(long_story):
     assert metrics[3]["gpu_guard_limit_ratio"] < 1 and metrics[3]["gpu_guard_withheld_watts"] > 0
     per_minute = len(m.i.said("guard_lowered")) / ((time.monotonic() - m.began) / 60)
     assert per_minute < 80
+
+
+def test_a_dead_fan_is_named_with_what_to_do(dead_fan):
+    text = dead_fan.event("failing_fan", 0, 100)
+    assert "fan" in text and "replace" in text
+    assert dead_fan.sim.gpu()["temp_c"] <= 88, "and the guard holds it meanwhile"
+    dead_fan.sim.say("heal 0")
+    assert len(dead_fan.events("failing_fan")) == 1
