@@ -166,8 +166,9 @@ static void send_page(struct server *s, struct http_request *r, const char *path
         send_asset(r, a);
         return;
     }
-    const char *last = strrchr(path, '/');
-    if (strchr(last, '.') || strncmp(path, "/api", 4) == 0) {
+    /* A file that is not there is not the page; a machine's name in the address may well have dots. */
+    bool is_file = (strchr(path, '.') && !strchr(path + 1, '/')) || strncmp(path, "/assets/", 8) == 0;
+    if (is_file || strncmp(path, "/api", 4) == 0) {
         call_refuse_request(r, 404, "not_found", "there is nothing at this address");
         return;
     }

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
-const build = process.env.BUILD_DIR ?? join(root, 'build');
+export const build = process.env.BUILD_DIR ?? join(root, 'build');
 export const need = createRequire(join(root, 'web/package.json'));
 const { chromium } = need('playwright-core');
 
@@ -56,16 +56,21 @@ export class Instance {
     me.url = `http://127.0.0.1:${me.port}${me.base}`;
     me.said = '';
     const source = flags.some((f) => f === '--sim' || f === '--gpu-library') ? [] : ['--sim', '8'];
-    me.process = spawn(join(build, 'gpumgr'), ['up', ...source, '--dir', me.dir, '--listen', `127.0.0.1:${me.port}`, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
-    for (const stream of [me.process.stdout, me.process.stderr]) stream.on('data', (d) => { me.said = (me.said + d).slice(-20000); });
-    me.ended = new Promise((done) => me.process.on('exit', done));
-    try {
-      await until('the server to answer', async () => (await fetch(`${me.url}healthz`)).ok, 30);
-    } catch (e) {
-      await me.stop();
-      throw new Error(`${e.message}\n${me.said}`);
-    }
+    me.words = ['up', ...source, '--dir', me.dir, '--listen', `127.0.0.1:${me.port}`, ...flags];
+    await me.begin();
     return me;
+  }
+
+  async begin() {
+    this.process = spawn(join(build, 'gpumgr'), this.words, { stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const stream of [this.process.stdout, this.process.stderr]) stream.on('data', (d) => { this.said = (this.said + d).slice(-20000); });
+    this.ended = new Promise((done) => this.process.on('exit', done));
+    try {
+      await until('the server to answer', async () => (await fetch(`${this.url}healthz`)).ok, 30);
+    } catch (e) {
+      await this.stop();
+      throw new Error(`${e.message}\n${this.said}`);
+    }
   }
 
   /** Runs a gpumgr command on this instance and gives what it printed. */
@@ -91,11 +96,15 @@ export class Instance {
     return Number(out.trim().split('\n')[0]);
   }
 
-  async stop() {
+  async end() {
     this.process.kill('SIGTERM');
     const timer = setTimeout(() => this.process.kill('SIGKILL'), 15000);
     await this.ended;
     clearTimeout(timer);
+  }
+
+  async stop() {
+    await this.end();
     rmSync(this.dir, { recursive: true, force: true });
   }
 }
