@@ -9,7 +9,7 @@
 #include "model/series_flush.h"
 #include "server/history_own.h"
 
-#define EVENTS_MAX 100000 /* not yet flushed: more come only when nothing can be stored */
+#define EVENTS_MAX 10000 /* not yet flushed: more come only when nothing can be stored */
 
 const struct history_class_row history_classes[CLASS_COUNT] = {
     [CLASS_RAW_PART] = {HISTORY_RAW,    2 * MS_PER_HOUR, CLASS_RAW,          SERIES_QUICK},
@@ -188,8 +188,10 @@ int history_event_add(struct history *h, const struct history_event *event) {
             h->events = realloc(h->events, h->event_room * sizeof *h->events);
             if (!h->events) abort();
         }
+        bool is_same_ms = h->last_event_id >> 16 == event->at_ms && (h->last_event_id & 65535) < 65535;
+        h->last_event_id = is_same_ms ? h->last_event_id + 1 : event->at_ms << 16;
         h->events[h->event_count] = *event;
-        h->events[h->event_count++].id = event->at_ms << 16;
+        h->events[h->event_count++].id = h->last_event_id;
     }
     pthread_mutex_unlock(&h->lock);
     return r;

@@ -106,40 +106,55 @@ static void join(struct history_answer *a, size_t i, const struct roll *c, enum 
     }
 }
 
-static void answer_grid(struct history_answer *a, const struct history_ask *ask, struct gathered *g) {
-    struct grid grid = grid_of(a, ask);
-    uint32_t *counts = calloc(grid.n + 1, sizeof *counts);
-    if (!counts) abort();
-    a->n = grid.n;
-    a->at_ms = column(grid.n);
-    a->min = column(grid.n);
-    a->mean = column(grid.n);
-    a->max = column(grid.n);
-    for (size_t s = 0; s < ask->subject_count; s++) {
-        if (g[s].n == 0) continue;
-        struct roll *cell = cells(&grid, &g[s]);
-        if (ask->subject_count > 1) carry(cell, &grid, spacing(&g[s]));
-        for (size_t i = 0; i < grid.n; i++)
-            if (cell[i].count > 0) join(a, i, &cell[i], ask->together, counts[i]++);
-        free(cell);
-    }
-    for (size_t i = 0; i < grid.n; i++) {
-        a->at_ms[i] = grid.from_ms + (int64_t)i * grid.step_ms;
-        if (counts[i] == 0) a->min[i] = a->mean[i] = a->max[i] = NAN;
-        if (ask->together != TOGETHER_MEAN || counts[i] < 2) continue;
-        a->min[i] /= counts[i];
-        a->mean[i] /= counts[i];
-        a->max[i] /= counts[i];
-    }
-    free(counts);
+/* Several subjects are taken in one after the other, so that a thousand need the memory of one. */
+struct sum {
+    struct grid grid;
+    uint32_t *counts; /* subjects at each point */
+};
+
+struct sum *answer_begin(struct history_answer *a, const struct history_ask *ask) {
+    struct sum *sum = calloc(1, sizeof *sum);
+    if (!sum) abort();
+    sum->grid = grid_of(a, ask);
+    a->n = sum->grid.n;
+    if (!(sum->counts = calloc(a->n + 1, sizeof *sum->counts))) abort();
+    a->at_ms = column(a->n);
+    a->min = column(a->n);
+    a->mean = column(a->n);
+    a->max = column(a->n);
+    return sum;
 }
 
-void answer_make(struct history_answer *a, const struct history_ask *ask, struct gathered *g) {
-    for (size_t i = 0; i < ask->subject_count; i++) roll_sort(g[i].rolls, g[i].n);
+void answer_add(struct history_answer *a, const struct history_ask *ask, struct sum *sum, struct gathered *g) {
+    if (g->n == 0) return;
+    roll_sort(g->rolls, g->n);
+    struct roll *cell = cells(&sum->grid, g);
+    if (ask->subject_count > 1) carry(cell, &sum->grid, spacing(g));
+    for (size_t i = 0; i < a->n; i++)
+        if (cell[i].count > 0) join(a, i, &cell[i], ask->together, sum->counts[i]++);
+    free(cell);
+}
+
+void answer_end(struct history_answer *a, const struct history_ask *ask, struct sum *sum) {
+    if (!sum) return;
+    for (size_t i = 0; i < a->n; i++) {
+        uint32_t n = sum->counts[i];
+        a->at_ms[i] = sum->grid.from_ms + (int64_t)i * sum->grid.step_ms;
+        if (n == 0) a->min[i] = a->mean[i] = a->max[i] = NAN;
+        if (ask->together != TOGETHER_MEAN || n < 2) continue;
+        a->min[i] /= n;
+        a->mean[i] /= n;
+        a->max[i] /= n;
+    }
+    free(sum->counts);
+    free(sum);
+}
+
+bool answer_is_readings(struct history_answer *a, const struct history_ask *ask, struct gathered *g) {
     size_t wanted = ask->step_ms ? (size_t)((ask->to_ms - ask->from_ms) / ask->step_ms) + 2 : 2 * ask->width;
     if (ask->step_ms) wanted += wanted / 10; /* rounds that are a little early */
-    if (a->tier == HISTORY_RAW && ask->subject_count == 1 && g[0].n <= wanted)
-        answer_readings(a, &g[0]);
-    else
-        answer_grid(a, ask, g);
+    if (a->tier != HISTORY_RAW || ask->subject_count != 1 || g->n > wanted) return false;
+    roll_sort(g->rolls, g->n);
+    answer_readings(a, g);
+    return true;
 }

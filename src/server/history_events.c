@@ -30,9 +30,7 @@ static void take_waiting(struct list *l, const struct history_events_ask *ask, i
     struct history_event *found = malloc((count + 1) * sizeof *found);
     if (!found) abort();
     for (size_t i = 0; i < count; i++) {
-        struct history_event v = l->h->events[i];
-        for (size_t k = 0; k < i; k++) v.id += l->h->events[k].at_ms == v.at_ms; /* as the file will number them */
-        if (matches(&v, ask, first, last)) found[n++] = v;
+        if (matches(&l->h->events[i], ask, first, last)) found[n++] = l->h->events[i];
     }
     qsort(found, n, sizeof *found, newest_first);
     for (size_t i = 0; i < n && l->n < l->limit; i++) l->events[l->n++] = found[i];

@@ -54,6 +54,7 @@ struct history {
     size_t places_room, subject_places_room;
     struct history_event *events; /* not yet flushed */
     size_t event_count, event_room;
+    int64_t last_event_id;
     size_t samples, old_samples;
     struct history_stats stats;
 

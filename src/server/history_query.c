@@ -226,8 +226,8 @@ static int check(const struct history_ask *ask, struct error *e) {
         return fail(e, -EINVAL, "neither a step nor a width");
     if ((ask->to_ms - ask->from_ms) / step_of(ask) > POINTS_MAX)
         return fail(e, -EINVAL, "more than %d points", POINTS_MAX);
-    if (ask->subject_count > SUBJECTS_MAX)
-        return fail(e, -EINVAL, "%zu subjects, more than %d", ask->subject_count, SUBJECTS_MAX);
+    if (ask->subject_count == 0 || ask->subject_count > SUBJECTS_MAX)
+        return fail(e, -EINVAL, "%zu subjects, not 1 to %d", ask->subject_count, SUBJECTS_MAX);
     return 0;
 }
 
@@ -255,13 +255,19 @@ static int gather(struct history_reader *r, const struct history_ask *ask, struc
     }
     int64_t least = history_tier_ms[a->tier];
     a->step_ms = least && step < least ? least : least ? step / least * least : step;
+    struct sum *sum = NULL;
     for (size_t i = 0; i < ask->subject_count && k >= 0; i++) {
         a->read.memory += g[i].memory;
         size_t memory = g[i].n;
         if (g[i].series_count) k = take_tier(r, a->tier, ask, &g[i], &a->read, e);
         roll_rotate(g[i].rolls, g[i].n, memory);
+        if (k < 0 || answer_is_readings(a, ask, &g[i])) break;
+        if (!sum) sum = answer_begin(a, ask);
+        answer_add(a, ask, sum, &g[i]);
+        gathered_done(&g[i]);
     }
     db_rollback(r->db);
+    answer_end(a, ask, sum);
     return k;
 }
 
@@ -273,7 +279,6 @@ int history_query(struct history_reader *r, const struct history_ask *ask, struc
     struct gathered *g = calloc(ask->subject_count + 1, sizeof *g);
     if (!g) abort();
     k = gather(r, ask, g, &a, e);
-    if (k >= 0) answer_make(&a, ask, g);
     for (size_t i = 0; i < ask->subject_count; i++) gathered_done(&g[i]);
     free(g);
     if (k < 0) return k;

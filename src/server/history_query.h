@@ -25,5 +25,10 @@ struct gathered {
     size_t n, room, memory;
 };
 
-/* Sorts what was gathered, and fills in the points. a has its tier and step. */
-void answer_make(struct history_answer *a, const struct history_ask *ask, struct gathered *g);
+/* The points, from an answer that has its tier and step: as they were read, when that is what is wanted and true is
+ * returned, else as a grid that each subject is added to. */
+bool answer_is_readings(struct history_answer *a, const struct history_ask *ask, struct gathered *g);
+struct sum *answer_begin(struct history_answer *a, const struct history_ask *ask);
+void answer_add(struct history_answer *a, const struct history_ask *ask, struct sum *sum, struct gathered *g);
+void answer_end(struct history_answer *a, const struct history_ask *ask,
+                struct sum *sum); /* frees it; NULL is allowed */
