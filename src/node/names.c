@@ -32,7 +32,8 @@ struct entry {
     struct entry *waiting; /* in the queue */
     uint32_t pid;
     enum entry_state state;
-    int pidfd; /* -1: none */
+    int pidfd;        /* -1: none */
+    bool is_hopeless; /* a thread was lost to it: not asked again */
     int64_t seen_ns, known_ns;
     struct person who;
 };
@@ -140,6 +141,7 @@ static void mind_thread(int64_t now_ns) {
             log_line(LOG_WARN, "names", -1, "process %u does not let itself be looked at: it stays without a name",
                      e->pid);
             answer(e, &nobody, -1, now_ns);
+            e->is_hopeless = true;
         }
     self.stuck++;
     self.generation++;
@@ -180,7 +182,7 @@ void names_look(struct wire_process *p, int64_t now_ns) {
     if (!e) e = entry_add(at, p->of.pid);
     if (e) {
         e->seen_ns = now_ns;
-        if (e->state == ENTRY_KNOWN && e->pidfd < 0 && now_ns - e->known_ns > RECHECK_NS) ask(e);
+        if (e->state == ENTRY_KNOWN && e->pidfd < 0 && !e->is_hopeless && now_ns - e->known_ns > RECHECK_NS) ask(e);
         p->uid = e->who.uid;
         p->start_boot_ns = e->who.start_boot_ns;
         snprintf(p->user, sizeof p->user, "%s", e->who.user ? e->who.user : "");

@@ -1,0 +1,152 @@
+/* Who a pid is: asked once, kept while the process lives, and never waited for. What looks at /proc is this test's own, so
+ * that it can hang. */
+#include "tests/test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "node/names.h"
+#include "node/person.h"
+
+static _Atomic unsigned asked;
+static _Atomic uint32_t stuck_pid;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: whoever looks at stuck_pid does not come back */
+
+void person_read(struct person *p, const char *proc, uint32_t pid) {
+    if (pid == stuck_pid) {
+        pthread_mutex_lock(&gate);
+        pthread_mutex_unlock(&gate);
+    }
+    *p = (struct person){.uid = 1000, .start_boot_ns = pid, .user = strdup("ann"), .command = strdup("train --fast")};
+    strcpy(p->comm, "train");
+    asked++;
+}
+
+void person_done(struct person *p) {
+    free(p->user);
+    free(p->command);
+    *p = (struct person){.uid = UINT32_MAX};
+}
+
+static pid_t sleeper(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (;;) pause();
+    }
+    return pid;
+}
+
+static void end(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static struct wire_process look(pid_t pid, int64_t now_ns) {
+    struct wire_process p = {.of = {.pid = (uint32_t)pid}};
+    memset(p.user, 'x', sizeof p.user - 1); /* of an earlier one: must not stay */
+    names_look(&p, now_ns);
+    return p;
+}
+
+/* A later list has the name. Time as the caller sees it may run ahead of the clock. */
+static struct wire_process named(pid_t pid, int64_t ahead_ns) {
+    struct wire_process p;
+    for (int64_t until_ns = clock_boot_ns() + 10 * NS_PER_S; clock_boot_ns() < until_ns;) {
+        p = look(pid, clock_boot_ns() + ahead_ns);
+        if (p.uid != UINT32_MAX) return p;
+        clock_sleep_until(clock_boot_ns() + NS_PER_MS);
+    }
+    fail_msg("pid %d has no name", (int)pid);
+    return p;
+}
+
+static void a_name_comes_later_and_is_kept(void **state) {
+    pid_t pid = sleeper();
+    uint32_t version = names_version();
+    struct wire_process first = look(pid, clock_boot_ns());
+    assert_true(first.user[0] == 0 || first.uid == 1000); /* the thread may have been quick */
+    struct wire_process p = named(pid, 0);
+    assert_string_equal(p.user, "ann");
+    assert_string_equal(p.comm, "train");
+    assert_string_equal(p.command, "train --fast");
+    assert_int_equal(p.start_boot_ns, pid);
+    assert_true(names_version() != version);
+    unsigned before = asked;
+    for (int i = 0; i < 100; i++) {
+        names_tidy(clock_boot_ns() + i * NS_PER_S / 4);
+        (void)look(pid, clock_boot_ns() + i * NS_PER_S / 4);
+    }
+    assert_int_equal(asked, before); /* a pidfd says that it is the same */
+    end(pid);
+}
+
+static void who_is_gone_is_forgotten(void **state) {
+    pid_t pid = sleeper();
+    (void)named(pid, 0);
+    unsigned before = asked;
+    end(pid);
+    names_tidy(clock_boot_ns());
+    (void)look(pid, clock_boot_ns()); /* perhaps another process by now */
+    uint32_t version = names_version();
+    for (int i = 0; i < 5000 && names_version() == version; i++) clock_sleep_until(clock_boot_ns() + NS_PER_MS);
+    assert_true(look(pid, clock_boot_ns()).uid == UINT32_MAX); /* it was asked for, and is not there */
+    assert_int_equal(asked, before);
+}
+
+static void one_that_cannot_be_looked_at_keeps_nobody_waiting(void **state) {
+    pid_t stuck = sleeper(), other = sleeper();
+    stuck_pid = (uint32_t)stuck;
+    pthread_mutex_lock(&gate);
+    (void)look(stuck, clock_boot_ns());
+    clock_sleep_until(clock_boot_ns() + 20 * NS_PER_MS);
+    struct wire_process p = named(other, 5 * NS_PER_S); /* five seconds later another thread does it */
+    assert_string_equal(p.user, "ann");
+    for (int i = 0; i < 100; i++) { /* and no thread is lost to it again, however often it is listed */
+        p = look(stuck, clock_boot_ns() + i * NS_PER_S);
+        assert_true(p.uid == UINT32_MAX);
+    }
+    pid_t third = sleeper();
+    assert_string_equal(named(third, 0).user, "ann");
+    pthread_mutex_unlock(&gate); /* the lost thread comes back, and what it found is dropped */
+    clock_sleep_until(clock_boot_ns() + 50 * NS_PER_MS);
+    assert_true(look(stuck, clock_boot_ns()).uid == UINT32_MAX);
+    assert_string_equal(named(third, 0).user, "ann");
+    stuck_pid = 0;
+    end(stuck);
+    end(other);
+    end(third);
+}
+
+static void many(void **state) {
+    static struct wire_process p;
+    for (uint32_t pid = 1000000; pid < 1006000; pid++) { /* more than are kept; none of them exists */
+        p.of.pid = pid + 4000000;
+        names_look(&p, clock_boot_ns());
+    }
+    pid_t pid = sleeper();
+    for (int i = 0; i < 10000; i++) {
+        names_tidy(clock_boot_ns() + 200 * NS_PER_S);
+        if (look(pid, clock_boot_ns() + 200 * NS_PER_S).uid != UINT32_MAX) break;
+        clock_sleep_until(clock_boot_ns() + NS_PER_MS);
+    }
+    assert_string_equal(named(pid, 200 * NS_PER_S).user, "ann"); /* there is room again */
+    end(pid);
+}
+
+int main(void) {
+    names_init("/proc");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_comes_later_and_is_kept),
+        cmocka_unit_test(who_is_gone_is_forgotten),
+        cmocka_unit_test(one_that_cannot_be_looked_at_keeps_nobody_waiting),
+        cmocka_unit_test(many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
