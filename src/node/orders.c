@@ -15,18 +15,17 @@
 
 #define PATIENCE_NS (3 * NS_PER_S)
 
-/* One question to one sampler. An order for all GPUs is one question to each. */
+/* One question to one sampler. An order for all GPUs is one question to each; its result is the first failure. */
 struct question {
     int fd; /* 0: free */
     uint64_t id;
     int64_t until_ns;
+    struct wire_order_result worst; /* what another question of this order came to, when that was a failure */
 };
 
-/* What came of an order until all of its questions are answered. */
 static struct {
     struct instance where;
     struct question question[ORDERS_MAX];
-    struct wire_order_result worst;
 } self;
 
 void orders_init(const struct instance *where) { self.where = *where; }
@@ -54,6 +53,12 @@ static struct question *free_question(void) {
     return NULL;
 }
 
+static struct question *another_of(uint64_t id) {
+    for (unsigned i = 0; i < ORDERS_MAX; i++)
+        if (self.question[i].fd && self.question[i].id == id) return &self.question[i];
+    return NULL;
+}
+
 static int ask(unsigned worker, const struct wire_order *o, int64_t index, int64_t now_ns) {
     struct question *q = free_question();
     struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -75,6 +80,10 @@ static int ask(unsigned worker, const struct wire_order *o, int64_t index, int64
 static int ask_all(const struct wire_order *o, int64_t now_ns) {
     int r = 0;
     for (unsigned w = 0; w < session_workers() && r >= 0; w++) r = ask(w, o, -1, now_ns);
+    for (struct question *q; r < 0 && (q = another_of(o->id));) { /* refused as a whole: nobody waits for the rest */
+        close(q->fd);
+        *q = (struct question){0};
+    }
     return r;
 }
 
@@ -115,22 +124,15 @@ unsigned orders_poll(struct pollfd *fds) {
     return n;
 }
 
-static bool is_last(const struct question *q) {
-    for (unsigned i = 0; i < ORDERS_MAX; i++)
-        if (self.question[i].fd && &self.question[i] != q && self.question[i].id == q->id) return false;
-    return true;
-}
-
-/* The first failure of an order's questions is its result. */
 static void settle(struct uplink *u, struct question *q, const struct wire_order_result *r, int64_t now_ns) {
-    if (self.worst.id != q->id) self.worst = (struct wire_order_result){.id = q->id};
-    if (self.worst.result >= 0) self.worst = *r;
-    bool last = is_last(q);
+    struct wire_order_result all = q->worst.result < 0 ? q->worst : *r;
     close(q->fd);
     *q = (struct question){0};
-    if (!last) return;
-    say(u, &self.worst, now_ns);
-    self.worst = (struct wire_order_result){0};
+    struct question *other = another_of(r->id);
+    if (!other)
+        say(u, &all, now_ns);
+    else if (all.result < 0)
+        other->worst = all;
 }
 
 static void answered(struct uplink *u, struct question *q, int64_t now_ns) {

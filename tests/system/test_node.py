@@ -328,6 +328,25 @@ def test_an_order_to_a_hung_sampler_is_answered(sim):
             kill(sampler, signal.SIGCONT)
 
 
+def test_an_order_to_all_has_one_answer_though_one_hangs(sim):
+    with Instance(sim, "--sampler.workers", "2") as i, StubServer(i.dir / "run") as server:
+        i.ready(4)
+        caught_up(server)
+        hung = i.sampler()
+        kill(hung, signal.SIGSTOP)
+        try:
+            server.order(1, "guard restore", "")
+            for number in range(2, 5):  # others meanwhile change nothing of that
+                server.order(number, "guard restore", "GPU-none")
+            wait_for(lambda: any(r["id"] == 1 for r in server.of(ORDER_RESULT)), "a result", 8)
+            caught_up(server)
+            results = [r for r in server.of(ORDER_RESULT) if r["id"] == 1]
+            assert len(results) == 1 and results[0]["result"] < 0 and "does not answer" in results[0]["text"]
+            assert sorted(r["id"] for r in server.of(ORDER_RESULT)) == [1, 2, 3, 4]
+        finally:
+            kill(hung, signal.SIGCONT)
+
+
 # ---- the machine ----
 
 def meminfo():
