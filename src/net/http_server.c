@@ -358,34 +358,39 @@ void http_server_free(struct http_server *s) {
     if (!s) return;
     listeners_close(s);
     s->dead = NULL;
-    while (s->conns) conn_free(s->conns);
+    for (struct http_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        conn_free(c);
+    }
     if (s->reaper) event_free(s->reaper);
     if (s->ticker) event_free(s->ticker);
     free(s);
 }
 
-static int listen_on(struct http_server *s, const struct sockaddr *address, socklen_t len, struct http_listener **ret) {
+/* NULL: *ret_code is the errno. */
+static struct http_listener *listen_on(struct http_server *s, const struct sockaddr *address, socklen_t len,
+                                       int *ret_code) {
     struct http_listener *l = calloc(1, sizeof *l);
     if (!l) abort();
     l->server = s;
+    errno = 0;
     l->listener = evconnlistener_new_bind(loop_base(s->loop), on_accept, l,
                                           LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE |
                                               (address->sa_family == AF_INET6 ? LEV_OPT_BIND_IPV6ONLY : 0),
                                           1024, address, (int)len);
     if (!l->listener) {
-        int code = errno ? errno : EIO;
+        *ret_code = errno ? errno : EIO;
         free(l);
-        return -code;
+        return NULL;
     }
     evconnlistener_set_error_cb(l->listener, on_accept_error);
     l->next = s->listeners;
     s->listeners = l;
-    *ret = l;
-    return 0;
+    return l;
 }
 
 static void url_of(struct http_listener *l) {
-    struct sockaddr_storage a;
+    struct sockaddr_storage a = {0};
     socklen_t len = sizeof a;
     char host[64], port[16];
     if (getsockname(evconnlistener_get_fd(l->listener), (struct sockaddr *)&a, &len) < 0 ||
@@ -405,35 +410,29 @@ int http_listen_tcp(struct http_server *s, const char *address, struct tls *tls,
     struct addrinfo want = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *found = NULL;
     int r = getaddrinfo(*host && strcmp(host, "*") != 0 ? host : NULL, port + 1, &want, &found);
     if (r) return fail(e, -EINVAL, "listen: %s: %s", address, gai_strerror(r));
-    int opened = 0, failed = 0;
+    int opened = 0, failed = EADDRNOTAVAIL;
     for (const struct addrinfo *a = found; a; a = a->ai_next) {
-        struct http_listener *l;
-        errno = 0;
-        r = listen_on(s, a->ai_addr, a->ai_addrlen, &l);
-        if (r < 0) {
-            failed = r;
-            continue;
-        }
+        struct http_listener *l = listen_on(s, a->ai_addr, a->ai_addrlen, &failed);
+        if (!l) continue;
         l->tls = tls;
         l->is_loopback = is_loopback(a->ai_addr);
         url_of(l);
         opened++;
     }
     freeaddrinfo(found);
-    return opened ? 0 : fail_errno(e, failed ? -failed : EADDRNOTAVAIL, "listen: %s", address);
+    return opened ? 0 : fail_errno(e, failed, "listen: %s", address);
 }
 
 int http_listen_unix(struct http_server *s, const char *path, mode_t mode, struct error *e) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct http_listener *l;
     if (strlen(path) >= sizeof a.sun_path) return fail(e, -ENAMETOOLONG, "%s: too long for a socket", path);
-    strcpy(a.sun_path, path);
+    memcpy(a.sun_path, path, strlen(path) + 1);
     unlink(path);
-    errno = 0;
-    int r = listen_on(s, (struct sockaddr *)&a, sizeof a, &l);
-    if (r < 0) return fail_errno(e, -r, "%s", path);
+    int code = 0;
+    struct http_listener *l = listen_on(s, (struct sockaddr *)&a, sizeof a, &code);
+    if (!l) return fail_errno(e, code, "%s", path);
     l->is_unix = true;
-    strcpy(l->path, path);
+    snprintf(l->path, sizeof l->path, "%s", path);
     if (chmod(path, mode) < 0) return fail_errno(e, errno, "%s", path);
     return 0;
 }

@@ -68,7 +68,7 @@ void tls_free(struct tls *t) {
 }
 
 int tls_reload(struct tls *t, struct error *e) {
-    SSL_CTX *fresh;
+    SSL_CTX *fresh = NULL;
     int r = load(t, &fresh, e);
     if (r < 0) return r;
     SSL_CTX_free(t->ctx); /* connections hold their own reference */

@@ -214,12 +214,12 @@ int links_new(struct loop *loop, struct live *live, const char *path, uid_t owne
               struct error *e) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof a.sun_path) return fail(e, -ENAMETOOLONG, "%s: too long for a socket", path);
-    strcpy(a.sun_path, path);
+    memcpy(a.sun_path, path, strlen(path) + 1);
     unlink(path);
     struct links *l = calloc(1, sizeof *l);
     if (!l) abort();
     *l = (struct links){.loop = loop, .live = live, .owner = owner};
-    strcpy(l->path, path);
+    snprintf(l->path, sizeof l->path, "%s", path);
     mode_t before = umask(0177); /* never there with other rights */
     errno = 0;
     l->listener = evconnlistener_new_bind(loop_base(loop), on_accept, l, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
@@ -240,7 +240,10 @@ void links_close(struct links *l) {
     evconnlistener_free(l->listener);
     l->listener = NULL;
     unlink(l->path);
-    while (l->first) link_free(l->first, NULL);
+    for (struct link *k = l->first, *next; k; k = next) {
+        next = k->next;
+        link_free(k, NULL);
+    }
 }
 
 void links_free(struct links *l) {

@@ -53,7 +53,7 @@ struct live_device *live_find_gpu(const struct live *l, const char *uuid, struct
 }
 
 static struct live_node *node_add(struct live *l, const char *name) {
-    struct live_node *n = calloc(1, sizeof *n), **more = realloc(l->node, (l->count + 1) * sizeof *more);
+    struct live_node *n = calloc(1, sizeof *n), **more = realloc(l->node, (l->count + 1) * sizeof(void *));
     if (!n || !more) abort();
     snprintf(n->name, sizeof n->name, "%s", name);
     size_t at = l->count++;

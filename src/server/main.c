@@ -41,7 +41,7 @@ static int settings_read(struct error *e) {
 static void base_path_set(const char *text) {
     snprintf(self.base_path, sizeof self.base_path, "/%s", text + (*text == '/'));
     size_t n = strlen(self.base_path);
-    if (self.base_path[n - 1] != '/' && n + 1 < sizeof self.base_path) strcpy(self.base_path + n, "/");
+    if (self.base_path[n - 1] != '/' && n + 1 < sizeof self.base_path) memcpy(self.base_path + n, "/", 2);
 }
 
 /* Finds the instance and becomes who the server is to be; nothing that came from elsewhere was read before. */

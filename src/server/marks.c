@@ -20,7 +20,7 @@ struct marks *marks_of(struct marks_list *l, const char *node, const char *boot_
         if (strcmp(l->of[i]->node, node) == 0) m = l->of[i];
     if (!m) {
         m = calloc(1, sizeof *m);
-        struct marks **more = realloc(l->of, (l->count + 1) * sizeof *more);
+        struct marks **more = realloc(l->of, (l->count + 1) * sizeof(void *));
         if (!m || !more) abort();
         l->of = more;
         l->of[l->count++] = m;
@@ -111,8 +111,7 @@ static int take_line(struct marks_list *l, char *line, struct marks **at, struct
     return *at ? take_mark(*at, line, rest, e) : fail(e, -EBADMSG, "marks: a mark before its node");
 }
 
-int marks_decode(struct marks_list *ret, const char *text, size_t len, struct error *e) {
-    AUTO(marks_list_done) struct marks_list l = {0};
+static int take_lines(struct marks_list *l, const char *text, size_t len, struct error *e) {
     struct marks *at = NULL;
     const char *end = text + len;
     bool is_first = true;
@@ -125,11 +124,21 @@ int marks_decode(struct marks_list *ret, const char *text, size_t len, struct er
         line[n] = 0;
         text = stop + 1;
         if (is_first && strcmp(line, "marks 1") != 0) return fail(e, -EBADMSG, "marks: another version");
-        int r = is_first ? 0 : take_line(&l, line, &at, e);
+        int r = is_first ? 0 : take_line(l, line, &at, e);
         if (r < 0) return r;
         is_first = false;
     }
+    return 0;
+}
+
+int marks_decode(struct marks_list *ret, const char *text, size_t len, struct error *e) {
+    struct marks_list l = {0};
+    int r = take_lines(&l, text, len, e);
+    if (r < 0) {
+        marks_list_done(&l);
+        return r;
+    }
     marks_list_done(ret);
-    *ret = TAKE_STRUCT(l);
+    *ret = l;
     return 0;
 }
