@@ -38,8 +38,8 @@ int sim_help(const struct sim_verb *verb);
 int sim_begin(const struct command *self, const struct sim_verb *verb, int argc, char **argv, enum flags_mode mode,
               const char *needs, struct flags *flags, struct sim_place *ret) MUST_CHECK;
 
-/* --sim-dir (NULL: not given), else GPUSIM_DIR, else that of the instance at `dir` ("": the default one), else the
- * simulator's own default. */
+/* --sim-dir (NULL: not given), else GPUSIM_DIR, else that of the instance at `dir` ("": at GPUMGR_DIR, or the default
+ * one), else the simulator's own default. */
 void sim_find(const char *sim_dir, const char *dir, struct sim_place *ret);
 
 /* The same, and it must be running. */

@@ -16,7 +16,7 @@ bool sim_is_running(const char *dir) {
 }
 
 void sim_find(const char *sim_dir, const char *dir, struct sim_place *ret) {
-    const char *set = getenv("GPUSIM_DIR");
+    const char *set = getenv("GPUSIM_DIR"), *home = getenv("GPUMGR_DIR");
     struct instance i;
     struct error e;
     *ret = (struct sim_place){0};
@@ -24,7 +24,7 @@ void sim_find(const char *sim_dir, const char *dir, struct sim_place *ret) {
         snprintf(ret->dir, sizeof ret->dir, "%s", sim_dir ? sim_dir : set);
         return;
     }
-    if (instance_find(dir, &i, &e) == 0) {
+    if (instance_find(*dir || !home ? dir : home, &i, &e) == 0) {
         instance_path(&i, ret->dir, sizeof ret->dir, "sim");
         ret->of_instance = sim_is_running(ret->dir);
         if (ret->of_instance) return;

@@ -253,6 +253,12 @@ def test_status_names_a_silent_gpu_and_shows_the_others(sim):
     assert status["gpus"][1]["metrics"] == {} and "5 s" in status["gpus"][1]["state_reason"]
 
 
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_the_simulator_of_an_instance_is_found(up, by):
+    got = gpumgr("sim", "list", *(["--dir", up] if by == "flag" else []), env=clean_env(**({"GPUMGR_DIR": up} if by == "variable" else {})))
+    assert got.returncode == 0 and "H200" in got.stdout, got.stderr
+
+
 def test_status_reads_the_ring(up):
     env = clean_env(GPUMGR_GPU_LIBRARY="/nonexistent.so")  # the driver is not needed
     got = gpumgr("status", "--json", "--dir", up, env=env)
