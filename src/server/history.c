@@ -119,7 +119,7 @@ int history_open(const char *path, const struct history_options *options, struct
     if (options) h->options = *options;
     if (h->options.keep_days <= 0) h->options.keep_days = 7;
     if (h->options.rollup_days <= 0) h->options.rollup_days = 366;
-    if (h->options.part_ms <= 0) h->options.part_ms = 10 * MS_PER_MINUTE;
+    if (h->options.part_ms <= 0) h->options.part_ms = 5 * MS_PER_MINUTE;
     if (h->options.part_samples == 0) h->options.part_samples = 512 * 1024;
     pthread_mutex_init(&h->lock, NULL);
     pthread_mutex_init(&h->gate, NULL);

@@ -31,8 +31,8 @@ struct history_reader;
 struct history_options { /* 0: the default */
     int keep_days;       /* readings: 7 */
     int rollup_days;     /* minutes and hours, and events: 366 */
-    int64_t part_ms;     /* how long readings stay in memory: 10 minutes */
-    size_t part_samples; /* and how many at most before they are written as blocks: 512 Ki (10 bytes each) */
+    int64_t part_ms;     /* how long readings stay in memory: 5 minutes */
+    size_t part_samples; /* and how many at most before they are written as blocks: 512 Ki (12 bytes each) */
 };
 
 /* Opens or makes the file (0600). -EBUSY: another process has it open; -EPROTO: it is newer than this program;

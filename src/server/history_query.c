@@ -47,23 +47,21 @@ static void gathered_done(struct gathered *g) {
     *g = (struct gathered){0};
 }
 
-static void gathered_add(struct gathered *g, const struct roll *more) {
-    if (g->n == g->room) {
-        g->room = g->room ? 2 * g->room : 1024;
-        g->rolls = realloc(g->rolls, g->room * sizeof *g->rolls);
-        if (!g->rolls) abort();
-    }
-    g->rolls[g->n++] = *more;
+static void gathered_reserve(struct gathered *g, size_t more) {
+    if (g->room - g->n >= more) return;
+    g->room = g->n + more > 2 * g->room ? g->n + more : 2 * g->room;
+    g->rolls = realloc(g->rolls, g->room * sizeof *g->rolls);
+    if (!g->rolls) abort();
 }
 
 /* Readings of one run that lie in the range. Under lock. */
 static void copy_run(struct gathered *g, const struct run *r, const struct rounds *rounds,
                      const struct history_ask *ask) {
+    gathered_reserve(g, r->n);
     for (uint32_t i = 0; i < r->n; i++) {
         int64_t at_ms = rounds->at_ms[r->round[i]];
         if (at_ms < ask->from_ms || at_ms >= ask->to_ms) continue;
-        struct roll one = {at_ms, 1, r->v[i], r->v[i], 0};
-        gathered_add(g, &one);
+        g->rolls[g->n++] = (struct roll){at_ms, 1, r->v[i], r->v[i], 0};
     }
 }
 
@@ -117,20 +115,20 @@ static int take_entry(struct history_reader *r, const struct block *b, const str
     if (k < 0) return k;
     if (!is_raw && !roll_from_columns(p->rolls, p->n, s->kind != SERIES_REAL, p->at_ms, p->column))
         return fail(e, -EBADMSG, "a damaged rollup");
+    gathered_reserve(g, p->n);
     for (size_t i = 0; i < p->n; i++) {
-        if (p->at_ms[i] + lasts_ms <= ask->from_ms || p->at_ms[i] >= ask->to_ms) {
-            if (lasts_ms || p->at_ms[i] != ask->from_ms) continue;
-        }
-        struct roll one = p->rolls[i];
+        bool is_before = lasts_ms ? p->at_ms[i] + lasts_ms <= ask->from_ms : p->at_ms[i] < ask->from_ms;
+        if (is_before || p->at_ms[i] >= ask->to_ms) continue;
+        struct roll *to = &g->rolls[g->n++];
         if (is_raw) {
             double v = series_value(s->kind, step, p->column[0][i]);
-            one = (struct roll){p->at_ms[i], 1, v, v, 0};
+            *to = (struct roll){p->at_ms[i], 1, v, v, 0};
         } else {
-            one.min *= step;
-            one.max *= step;
-            one.rest *= step;
+            *to = p->rolls[i];
+            to->min *= step;
+            to->max *= step;
+            to->rest *= step;
         }
-        gathered_add(g, &one);
     }
     return 0;
 }
