@@ -195,7 +195,8 @@ static int stream(struct call *c, struct error *e) {
 }
 
 int api_events(struct call *c, struct error *e) {
-    if (http_list_has(http_field(&c->request->head, "accept"), "text/event-stream")) return stream(c, e);
+    const struct http_head *h = &c->request->head;
+    if (h->method == HTTP_GET && http_list_has(http_field(h, "accept"), "text/event-stream")) return stream(c, e);
     struct asking *a = calloc(1, sizeof *a);
     if (!a) abort();
     a->call = c;

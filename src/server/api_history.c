@@ -11,7 +11,7 @@
 #include "server/api.h"
 #include "server/server.h"
 
-enum { OF_MAX = 64, METRICS_MAX = 16, SERIES_MAX = 256, SUBJECTS_MAX = 4096 };
+enum { OF_MAX = 64, METRICS_MAX = 16, SERIES_MAX = 256, SUBJECTS_MAX = 4096, POINTS_MAX = 400000 };
 
 const struct route_field api_history_query[] = {
     {"of",                                   FIELD_TEXT, true,
@@ -273,6 +273,9 @@ int api_history(struct call *c, struct error *e) {
     a->to_ms = llround(to_s * 1000);
     a->width = (size_t)width;
     r = series_all(a, c, e);
+    if (r >= 0 && a->count * a->width > POINTS_MAX)
+        r = fail(e, -EINVAL, "%zu series of %zu points are too many at once: %d points", a->count, a->width,
+                 POINTS_MAX);
     if (r >= 0) r = recorder_ask(c->server->recorder, run, done, a, e);
     if (r < 0) {
         asking_free(a);

@@ -142,7 +142,7 @@ static int live_make(struct error *e) {
     snprintf(path, sizeof path, "%s/history.db", self.privilege.state_dir);
     int r = recorder_new(self.loop, path, &self.settings, &self.marks, &self.recorder, e);
     if (r < 0) return r;
-    self.streams = streams_new(self.loop, &self.live);
+    self.streams = streams_new(self.loop, &self.live, routes_may_read, &self);
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
     return links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
 }

@@ -143,6 +143,16 @@ static bool may_call(struct call *c) {
     return false;
 }
 
+bool routes_may_read(void *ctx, struct http_request *r) {
+    struct server *s = ctx;
+    struct auth_ask ask;
+    struct caller who = {0};
+    struct error e;
+    char address[48];
+    ask_from(s, r, address, sizeof address, &ask);
+    return auth_identify(s->auth, &ask, clock_real_ns() / NS_PER_S, &who, &e) == AUTH_GOOD && who.role != ROLE_NOBODY;
+}
+
 /* ---- what is not the API: the page and its files ---- */
 
 static void send_asset(struct http_request *r, const struct page_asset *a) {

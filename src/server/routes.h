@@ -40,6 +40,9 @@ const struct route *route_find(enum http_method method, const char *path, const 
 struct server;
 void routes_service(struct server *s, struct http_service *ret);
 
+/* Whether whoever sent this request is still signed in. ctx: the server. */
+bool routes_may_read(void *ctx, struct http_request *r);
+
 /* What is written from the table. */
 void routes_openapi(const char *base_path, struct buf *b);
 void routes_page(struct buf *b);

@@ -10,6 +10,7 @@
 
 #define STREAMS_MAX 1000
 #define EVERY_NS (900 * NS_PER_MS)   /* not more often than this, whatever nodes do */
+#define CHECK_NS (10 * NS_PER_S)     /* who signed out, or was shut out, reads on for so long */
 #define SILENT_NS (1400 * NS_PER_MS) /* nor more seldom: a reader takes silence for a broken connection */
 
 struct reader {
@@ -20,6 +21,9 @@ struct reader {
 
 struct streams {
     struct live *live;
+    bool (*may_read)(void *ctx, struct http_request *r);
+    void *ctx;
+    int64_t checked_ns;
     struct reader *first;
     unsigned count;
     uint64_t seq, version, shape; /* of what was told last */
@@ -110,9 +114,24 @@ void streams_round(struct streams *s) {
     if (s->count && now_ns - s->told_ns >= EVERY_NS) tell(s, now_ns);
 }
 
+/* A stream is opened once and read for days: a session that ended meanwhile ends it, too. */
+static void check_readers(struct streams *s) {
+    for (struct reader *r = s->first, *next; r; r = next) {
+        next = r->next;
+        if (s->may_read(s->ctx, r->request)) continue;
+        struct http_request *request = r->request;
+        reader_gone(request);
+        http_stream_end(request);
+    }
+}
+
 static void on_tick(void *ctx) {
     struct streams *s = ctx;
     int64_t now_ns = clock_boot_ns();
+    if (s->may_read && s->count && now_ns - s->checked_ns >= CHECK_NS) {
+        s->checked_ns = now_ns;
+        check_readers(s);
+    }
     if (s->count && now_ns - s->told_ns >= SILENT_NS) tell(s, now_ns);
 }
 
@@ -142,10 +161,13 @@ int streams_add(struct streams *s, struct http_request *request, struct error *e
     return 0;
 }
 
-struct streams *streams_new(struct loop *l, struct live *live) {
+struct streams *streams_new(struct loop *l, struct live *live, bool (*may_read)(void *ctx, struct http_request *r),
+                            void *ctx) {
     struct streams *s = calloc(1, sizeof *s);
     if (!s) abort();
     s->live = live;
+    s->may_read = may_read;
+    s->ctx = ctx;
     loop_every(l, 500, on_tick, s);
     return s;
 }

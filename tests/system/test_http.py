@@ -347,6 +347,16 @@ def test_a_stream_needs_a_sign_in(server):
     assert answer.status == 401 and answer.code == "unauthenticated"
 
 
+def test_a_stream_ends_with_its_session(server):
+    reads, changes = server.browser()
+    connection = http.client.HTTPConnection(server.host, timeout=30)
+    connection.request("GET", "/api/v1/events", headers={"Accept": "text/event-stream", **reads})
+    response = connection.getresponse()
+    assert response.status == 200 and events_of(response, 1)[0][0] == "snapshot"
+    assert server.tcp("DELETE", "/api/v1/session", **changes).status == 204
+    response.read()  # to its end, which comes within seconds
+
+
 # ---- the end ----
 
 def test_a_stop_finishes_what_is_under_way():
