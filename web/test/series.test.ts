@@ -3,7 +3,7 @@ import test from 'node:test';
 import type { History, Series } from '../src/api/types';
 import { grown } from '../src/format/series';
 import { axisUnit, yEnds } from '../src/charts/scale';
-import { align, histogram, means, shareOfAny, spells, summary, wattHours, weights } from '../src/format/series';
+import { align, heldShare, histogram, means, shareOfAny, spells, summary, wattHours, weights } from '../src/format/series';
 
 const series = (time: number[], mean: (number | null)[], more: Partial<Series> = {}): Series => ({ of: 'gpu:a', metric: 'm', time, mean, ...more });
 
@@ -43,6 +43,10 @@ test('share of any: where one of them held', () => {
   assert.equal(shareOfAny([[1, 0, 0, null], [0, 0, 1, null]]), 2 / 3);
   assert.equal(shareOfAny([[null]]), undefined);
   assert.equal(shareOfAny([]), undefined);
+});
+test('held: of readings yes or no, of a rollup its share', () => {
+  assert.deepEqual(heldShare(series([0, 1, 2], [1, 0.7, null])), [0, 1, null]);
+  assert.deepEqual(heldShare(series([0, 60, 120], [1, 0.9, 0.6], { min: [1, 0.6, 0.6], max: [1, 1, 0.6] })).map((v) => Math.round((v ?? 0) * 100)), [0, 25, 100]);
 });
 test('spells: runs that touch are one, a gap ends one', () => {
   assert.deepEqual(spells(series([0, 1, 2, 3, 20, 21], [0, 1, 1, 0, 1, 0]), 1), [[1, 3, 1], [20, 21, 1]]);

@@ -62,7 +62,7 @@ function axes(shape: Shape): uPlot.Axis[] {
   const tail = shape.unit.name ? `\u202f${shape.unit.name}` : '';
   return [
     {
-      ...common, size: 26, gap: 6, space: shape.isTime ? 84 : 44, grid: { show: false },
+      ...common, size: 26, gap: 6, space: (_u, _at, _min, _max, room) => (!shape.isTime ? 44 : room < 420 ? 62 : 84), grid: { show: false },
       values: (_u, marks, _at, _space, step) =>
         shape.isTime ? axisLabels(marks, step) : marks.map((v) => (shape.xWords ? shape.xWords(v) : fixed(v, 0))),
     },

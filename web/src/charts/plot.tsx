@@ -5,6 +5,7 @@ import type { JSX } from 'preact';
 import uPlot from 'uplot';
 import { clock, moment } from '../format/times';
 import { show } from '../format/numbers';
+import { store } from '../live/store';
 import { onTheme } from '../live/theme';
 import { say } from '../parts/say';
 import { dataOf, optionsOf, Shape, columnsOf } from './options';
@@ -79,7 +80,7 @@ export function Plot(p: PlotProps): JSX.Element {
     });
     const when = legend.current.querySelector('[data-when]');
     const t = now.time[i];
-    if (when) when.textContent = at === null || at === undefined || t === undefined ? 'now' : now.isBins ? '' : moment(t, Date.now() / 1000);
+    if (when) when.textContent = t === undefined || now.isBins ? '' : (at === null || at === undefined) && store.now() - t < 5 ? 'now' : moment(t, store.now());
   };
 
   useEffect(() => {

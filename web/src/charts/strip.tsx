@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import type { History } from '../api/types';
 import { IDLE, SLOW } from '../format/health';
 import { percent } from '../format/numbers';
-import { find, shareOfAny, spells, weights } from '../format/series';
+import { find, heldShare, shareOfAny, spells, weights } from '../format/series';
 import { colour, onTheme } from '../live/theme';
 
 const COLOURS: Record<string, string> = { crit: 'crit-fill', hot: 'hot-fill', warn: 'warm-fill', info: 'warm-fill', good: 'faint' };
@@ -19,7 +19,7 @@ export interface Band {
 /** The guard's band: where its limit stood below the whole way. */
 function guardBand(h: History | undefined, step: number): Band {
   const limit = find(h, 'gpu_guard_limit_ratio');
-  const held = limit && { ...limit, mean: limit.mean.map((v) => (typeof v === 'number' ? (v < 0.995 ? 1 : 0) : v)) };
+  const held = limit && { ...limit, mean: heldShare(limit) };
   return { label: 'our guard', colour: 'hot-fill', spells: spells(held, step), share: held ? shareOfAny([held.mean], weights(held.time, step)) : undefined };
 }
 
@@ -30,7 +30,7 @@ export function bandsOf(h: History | undefined): Band[] {
     return { label: r.short, colour: COLOURS[r.level] ?? 'warm-fill', spells: spells(s, step), share: s ? shareOfAny([s.mean], weights(s.time, step)) : undefined };
   });
   const idle = find(h, IDLE);
-  return [guardBand(h, step), ...reasons, { label: 'idle', colour: 'faint', spells: spells(idle, step), share: idle ? shareOfAny([idle.mean], weights(idle.time, step)) : undefined }];
+  return [guardBand(h, step), ...reasons, { label: 'idle', colour: 'bar', spells: spells(idle, step), share: idle ? shareOfAny([idle.mean], weights(idle.time, step)) : undefined }];
 }
 
 /** Always the usual ones; the rare ones only when they held. */
@@ -41,12 +41,13 @@ export function bandsShown(bands: Band[]): Band[] {
 
 export function slowSentence(h: History | undefined, when: string): string {
   if (!h) return '';
-  const columns = [...SLOW.map((r) => find(h, r.metric)?.mean), find(h, 'gpu_guard_limit_ratio')?.mean.map((v) => (typeof v === 'number' ? (v < 0.995 ? 1 : 0) : v))].filter((c) => c !== undefined);
+  const guard = find(h, 'gpu_guard_limit_ratio');
+  const columns = [...SLOW.map((r) => find(h, r.metric)?.mean), guard && heldShare(guard)].filter((c) => c !== undefined);
   const held = shareOfAny(columns as (number | null)[][], weights(find(h, IDLE)?.time ?? [], h.step_s));
   if (held === undefined) return 'This card does not say what holds its clocks.';
   const most = bandsOf(h).filter((b) => b.label !== 'idle' && (b.share ?? 0) > 0.005).sort((a, b) => (b.share ?? 0) - (a.share ?? 0))[0];
   if (held < 0.005) return `Nothing held its clocks back in ${when}.`;
-  return `${percent(held)} of ${when} something held its clocks back${most ? `, mostly ${most.label === 'our guard' ? 'our guard' : `the ${most.label.replace('hardware, heat', 'hardware, for heat').replace('driver, heat', 'driver, for heat')}`}` : ''}.`;
+  return `In ${when} something held its clocks back ${percent(held)} of the time${most ? `, mostly ${most.label === 'our guard' ? 'our guard' : `the ${most.label.replace('hardware, heat', 'hardware, for heat').replace('driver, heat', 'driver, for heat')}`}` : ''}.`;
 }
 
 function paint(canvas: HTMLCanvasElement, band: Band, from: number, to: number): void {

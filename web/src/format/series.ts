@@ -153,6 +153,17 @@ export function shareOfAny(columns: Column[], weight?: number[]): number | undef
   return seen ? sum / seen : undefined;
 }
 
+/** Where a level stood below its whole way, as 0 or 1; of a rollup the share of its time, from how far mean and lowest fell. */
+export function heldShare(s: Series, whole = 1): (number | null)[] {
+  const slack = whole * 0.005;
+  return s.mean.map((v, i) => {
+    if (typeof v !== 'number') return null;
+    const low = s.min?.[i];
+    if (typeof low !== 'number') return v < whole - slack ? 1 : 0;
+    return low < whole - slack ? Math.min(1, Math.max(0, (whole - v) / (whole - low))) : 0;
+  });
+}
+
 /** Runs in which a 0/1 series (or a rollup's share) is above zero: [from, to, share]. */
 export function spells(s: Series | undefined, step: number): [number, number, number][] {
   const out: [number, number, number][] = [];

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren, JSX } from 'preact';
 import { get, send, sentence } from '../api/client';
 import type { Session, Stamp } from '../api/types';
-import { ago, moment } from '../format/times';
+import { ago, moment, unix } from '../format/times';
 import { store } from '../live/store';
 import { say } from '../parts/say';
 import { PageHead, Problem, useTitle } from '../parts/small';
@@ -56,7 +56,7 @@ function Sessions(): JSX.Element {
     <Part title="Where you are signed in" sub="end what you do not know">
       {problem && <Problem>{problem}</Problem>}
       <ul class="rows">
-        {list?.map((s) => (
+        {[...(list ?? [])].sort((a, b) => Number(b.is_current ?? false) - Number(a.is_current ?? false) || unix(b.last_seen) - unix(a.last_seen)).map((s) => (
           <li key={s.id}>
             <div><b>{browser(s.agent)}</b>{s.is_current && <span class="chip good">this one</span>}<div class="dim">{[s.address, `signed in ${moment(s.created, now)}`, s.last_seen && `seen ${ago(s.last_seen, now)}`].filter(Boolean).join(' · ')}</div></div>
             {!s.is_current && <button type="button" onClick={() => end(s.id)}>End</button>}

@@ -32,7 +32,7 @@ export function GpuEvents({ gpu }: { gpu: Gpu }): JSX.Element {
     return () => abort.abort();
   }, [gpu.uuid]);
   const live = store.events.filter((e) => e.gpu === gpu.uuid);
-  const all = live.reduce((list, e) => addEvent(list, e), old).slice(0, 12);
+  const all = live.reduce((list, e) => addEvent(list, e), old).slice(0, 8);
   return (
     <section class="panel" aria-label="Events">
       <header><h2>Events</h2><p class="sub">the newest first</p><a class="quiet" href={href('events', { gpu: gpu.uuid })}>All</a></header>

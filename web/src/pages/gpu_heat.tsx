@@ -45,7 +45,7 @@ export function TemperaturePanel({ gpu, loaded, when, inventory, onRange }: GpuC
   return (
     <ChartPanel title="Temperature" name={`Temperature of GPU ${gpu.index}`} unit="celsius" height={216} syncKey={SYNC}
       sub={s ? <>{celsius(s.min)} to {celsius(s.max)}, mean {celsius(s.mean)} in {when}</> : ''}
-      time={time} lines={lines} marks={marks} from={loaded.from} to={loaded.to} yMin={30} isLoading={loaded.isLoading} error={loaded.error} isEmpty={!s} onRange={onRange} />
+      time={time} lines={lines} marks={marks} from={loaded.from} to={loaded.to} yMin={20} isLoading={loaded.isLoading} error={loaded.error} isEmpty={!s} onRange={onRange} />
   );
 }
 
@@ -53,6 +53,7 @@ export function TemperatureHistogram({ gpu, loaded }: GpuChart): JSX.Element {
   const target = targetOf(gpu);
   const core = find(loaded.history, 'gpu_temperature_celsius');
   const width = 2;
+  const isRolled = loaded.history !== undefined && loaded.history.resolution !== 'raw';
   const { bins, lines, over } = useMemo(() => {
     const weight = weights(core?.time ?? [], core?.step_s);
     const made = histogram(core?.mean ?? [], width, weight);
@@ -62,7 +63,7 @@ export function TemperatureHistogram({ gpu, loaded }: GpuChart): JSX.Element {
   }, [core, target]);
   return (
     <ChartPanel title="How it was spread" name={`How the temperature of GPU ${gpu.index} was spread`} unit="ratio" height={216} legend={false}
-      sub={over === undefined ? 'share of the time' : over < 0.005 ? `never within 6 °C of its target` : `${percent(over)} of the time within 6 °C of its target`}
+      sub={isRolled ? `by the ${loaded.history?.resolution}'s mean; the hottest moment had ${celsius(summary(core)?.max)}` : over === undefined ? 'share of the time' : over < 0.005 ? `never within 6 °C of its target` : `${percent(over)} of the time within 6 °C of its target`}
       time={bins.at} lines={lines} yMin={0} isBins xWords={(v) => celsius(v)} isLoading={loaded.isLoading} isEmpty={!bins.at.length} />
   );
 }

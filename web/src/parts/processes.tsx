@@ -33,10 +33,11 @@ export function ProcessTable({ gpu }: { gpu: Gpu }): JSX.Element {
   if (!gpu.processes) return <p class="empty">{gpu.state === 'ok' ? 'This card cannot list its processes; that is not the same as none.' : `The card is ${gpu.state}: who is on it is not known.`}</p>;
   if (!gpu.processes.length) return <p class="empty">Nobody is on it.</p>;
   const rows = [...gpu.processes].sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
+  const hasStart = rows.some((p) => Number.isFinite(unix(p.start_time ?? p.started)));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Processes">
       <table>
-        <thead><tr><th>User</th><th>What</th><th class="num">Memory</th><th class="num">SM share</th><th>Kind</th><th class="num">Running for</th></tr></thead>
+        <thead><tr><th>User</th><th>What</th><th class="num">Memory</th><th class="num">SM share</th><th>Kind</th>{hasStart && <th class="num">Running for</th>}</tr></thead>
         <tbody>
           {rows.map((p) => {
             const since = unix(p.start_time ?? p.started);
@@ -47,7 +48,7 @@ export function ProcessTable({ gpu }: { gpu: Gpu }): JSX.Element {
                 <td class="num">{p.memory_bytes === undefined ? <Absent why="the driver does not tell" /> : bytes(p.memory_bytes)}</td>
                 <td class="num">{p.sm_ratio === undefined ? <Absent why="the driver does not tell" /> : percent(p.sm_ratio)}</td>
                 <td>{p.kinds?.join(', ') ?? ''}</td>
-                <td class="num">{Number.isFinite(since) ? duration(now - since) : <Absent why="its start is not told" />}</td>
+                {hasStart && <td class="num">{Number.isFinite(since) ? duration(now - since) : <Absent why="its start is not told" />}</td>}
               </tr>
             );
           })}
