@@ -96,7 +96,7 @@ export function Overview(): JSX.Element {
         <Segment<View> label="View" value={view} onPick={(k) => put('view', k, all.length > MANY ? 'tiles' : 'cards')} options={[{ key: 'cards', name: 'Cards' }, { key: 'tiles', name: 'Compact' }, { key: 'table', name: 'Table' }]} />
       </div>
       {sections.map((s) => (
-        <section key={s.name} aria-label={s.name ? `GPUs of ${s.name}` : 'GPUs'}>
+        <section key={s.name} class={s.name && view === 'tiles' ? 'rack' : ''} aria-label={s.name ? `GPUs of ${s.name}` : 'GPUs'}>
           {s.name && <h2 class="node">{s.name} <small>{plural(s.gpus.length, 'GPU')}</small></h2>}
           <Cards gpus={s.gpus} view={view} />
         </section>

@@ -40,7 +40,7 @@ export function facts(gpus: Gpu[]): Fact[] {
   const top = hottest?.metrics['gpu_temperature_celsius'];
   return [
     { name: 'GPUs', value: { text: `${busy}`, unit: `of ${gpus.length} busy` }, note: [free ? `${free} free` : 'none free', gone ? `${gone} not there` : ''].filter(Boolean).join(' · '), level: gone ? 'crit' : undefined },
-    { name: 'Hottest', value: amount('celsius', top), note: hottest ? `GPU ${hottest.index}, target ${celsius(targetOf(hottest))}` : 'no temperature is known', level: hottest ? heatOf(hottest) : undefined },
+    { name: 'Hottest', value: amount('celsius', top), note: hottest ? `${new Set(gpus.map((g) => g.node)).size > 1 ? `${hottest.node} ` : ''}GPU ${hottest.index}, target ${celsius(targetOf(hottest))}` : 'no temperature is known', level: hottest ? heatOf(hottest) : undefined },
     { name: 'Power', value: big(power), note: limit === undefined ? 'no limit is known' : `of ${limit >= 1000 ? `${fixed(limit / 1000, 2)}\u202fkW` : watts(limit)} allowed` },
     { name: 'Activity', value: amount('ratio', active ?? reported), note: active === undefined ? 'utilisation, mean' : `SMs active; ${percent(reported)} reported` },
     { name: 'Memory', value: { text: memory.used, unit }, note: total === undefined ? '' : `of ${memory.total}` },
