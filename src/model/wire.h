@@ -34,7 +34,7 @@
 #define WIRE_NO_DEVICE UINT16_MAX
 
 enum wire_type {
-    /* node to server; 20 to 127 are free */
+    /* node to server; 24 to 127 are free */
     WIRE_HELLO = 1,
     WIRE_INVENTORY,
     WIRE_SAMPLE,
@@ -48,6 +48,10 @@ enum wire_type {
     WIRE_EVENT,
     WIRE_ROUND,
     WIRE_ORDER_RESULT,
+    WIRE_TASK = 20,
+    WIRE_CONTAINER,
+    WIRE_NODE,
+    WIRE_USE,
     /* server to node; 140 to 255 are free */
     WIRE_WELCOME = 128,
     WIRE_ORDER,

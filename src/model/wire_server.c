@@ -17,6 +17,7 @@ void wire_put_welcome(struct buf *b, const struct wire_welcome *w) {
         out_i64(b, w->device[i].mark);
         out_record_end(b, record);
     }
+    out_i64(b, w->task_mark);
     wire_end(b, from);
 }
 
@@ -32,6 +33,7 @@ static void get_marks(struct wire_in *in, struct wire_welcome *w) {
         w->device[i].mark = in_i64(&record);
         if (record.is_bad) in->is_bad = true;
     }
+    if (!in->is_bad && in->at < in->end) w->task_mark = in_i64(in); /* came later than the rest */
 }
 
 int wire_get_welcome(const struct wire_frame *f, struct wire_welcome *ret, struct error *e) {

@@ -15,6 +15,7 @@ struct wire_welcome {
     int64_t event_mark[WIRE_SOURCES_MAX]; /* by source; 0: none taken */
     uint16_t devices;
     struct wire_mark device[WIRE_DEVICES_MAX]; /* devices that are not here: nothing was taken of them */
+    int64_t task_mark;                         /* of the newest TASK taken; 0: none, or a server that knows no tasks */
 };
 
 void wire_put_welcome(struct buf *b, const struct wire_welcome *w);

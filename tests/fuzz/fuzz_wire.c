@@ -7,6 +7,7 @@
 #include "model/wire.h"
 #include "model/wire_device.h"
 #include "model/wire_server.h"
+#include "model/wire_task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
@@ -15,6 +16,8 @@ static union {
     struct wire_welcome welcome;
     struct inventory inventory;
     struct latest latest;
+    struct wire_task task;
+    struct wire_container container;
 } big;
 
 static void need(bool is_true) {
@@ -131,9 +134,51 @@ static bool other_frame(const struct wire_frame *f, struct buf *again, struct er
     return r == 0;
 }
 
+static bool uses(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_uses list;
+    struct wire_use u;
+    if (wire_get_uses(f, &list, e) < 0) return false;
+    size_t from = wire_begin_uses(again, &list);
+    unsigned seen = 0;
+    for (uint16_t count = list.count; wire_next_use(&list, &u); seen++) {
+        need(seen < count && u.key.pid > 0 && u.gpu_seconds >= 0);
+        wire_add_use(again, &u);
+    }
+    need(seen == list.count);
+    wire_end(again, from);
+    return true;
+}
+
+static bool task_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_node n;
+    int r = 0;
+    switch (f->type) {
+    case WIRE_TASK:
+        r = wire_get_task(f, &big.task, e);
+        if (r < 0) break;
+        need(big.task.gpus <= WIRE_TASK_GPUS_MAX && big.task.whose.kind < BELONGING_KINDS && ENDS(big.task.command));
+        need(!big.task.task.end_ns || big.task.task.end_ns >= big.task.task.start_ns);
+        wire_put_task(again, &big.task);
+        break;
+    case WIRE_CONTAINER:
+        r = wire_get_container(f, &big.container, e);
+        if (r < 0) break;
+        need(big.container.state < CONTAINER_STATES && ENDS(big.container.labels));
+        wire_put_container(again, &big.container);
+        break;
+    case WIRE_NODE:
+        r = wire_get_node(f, &n, e);
+        if (r == 0) wire_put_node(again, &n);
+        break;
+    }
+    return r == 0;
+}
+
 static bool take(const struct wire_frame *f, struct buf *again, struct error *e) {
     if (f->type == WIRE_HELLO) return hello(f, e);
     if (f->type == WIRE_PROCESSES) return processes(f, again, e);
+    if (f->type == WIRE_USE) return uses(f, again, e);
+    if (f->type >= WIRE_TASK && f->type <= WIRE_NODE) return task_frame(f, again, e);
     if (f->type >= WIRE_INVENTORY && f->type <= WIRE_GUARD) return device_frame(f, again, e);
     return other_frame(f, again, e);
 }
