@@ -14,7 +14,8 @@
  * was not yet flushed when the server dies is asked for again by the marker (history_marker).
  *
  * Times are milliseconds of the wall clock since 1970. They may jump or go back: readings are kept under the time that
- * they bring. Of several readings of a series with the same time a query shows the last. */
+ * they bring. Of several readings of a series with the same time the last counts, also in rollups as long as the others are
+ * still in memory: what a node sends again after a crash is not counted twice. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,7 +47,7 @@ void history_close(struct history *h);
 void history_marker(const struct history *h, const void **ret, size_t *ret_len);
 
 /* A series: what is measured of whom ("gpu:UUID", "host:NAME"), with the worth of one step (0: none). The same names give
- * the same handle. Below 0: -EINVAL for a name that is empty or over 200 bytes, -ENOSPC after a million. */
+ * the same handle. Below 0: -EINVAL for a name that is empty or over 200 bytes, -ENOSPC after a million, or 65,536 of one subject. */
 int history_handle(struct history *h, const char *subject, const char *metric, double scale, struct error *e)
     MUST_CHECK;
 

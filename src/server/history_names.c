@@ -128,6 +128,8 @@ static int series_make(struct history *h, const char *subject, const char *metri
                 return (int)h->places[at] - 1;
         }
     if (!is_name(metric)) return fail(e, -EINVAL, "history: \"%.60s\" cannot be a name", metric);
+    if (s->series_count == BLOCK_SERIES_MAX)
+        return fail(e, -ENOSPC, "history: %.60s has %u series already", subject, BLOCK_SERIES_MAX);
     if (h->series_count == SERIES_MAX) return fail(e, -ENOSPC, "history: there are %u series already", SERIES_MAX);
     push_series(h, s, metric, scale);
     return (int)h->series_count - 1;

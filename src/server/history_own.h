@@ -110,7 +110,7 @@ struct points {
 };
 void points_reserve(struct points *p, size_t n); /* keeps the first n that are there */
 void points_done(struct points *p);
-/* Rising times: sorts readings (at_ms and column[0]) where they are not. Of equal times the later stays behind. */
+/* Rising times: sorts readings (at_ms and column[0]) where they are not. Of equal times the later stays. */
 void points_sort(struct points *p);
 
 /* Adds rolls to a block: in steps where they are whole, else in the unit. step: of the figures now; 1 with REAL. */

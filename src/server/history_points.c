@@ -38,7 +38,18 @@ static int by_time(const void *a, const void *b) {
     return x->order < y->order ? -1 : 1;
 }
 
-void points_sort(struct points *p) {
+/* What was sent again after a crash is there twice, and counts once: the later. */
+static void drop_twins(struct points *p) {
+    size_t kept = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (kept && p->at_ms[kept - 1] == p->at_ms[i]) kept--;
+        p->at_ms[kept] = p->at_ms[i];
+        p->column[0][kept++] = p->column[0][i];
+    }
+    p->n = kept;
+}
+
+static void sort(struct points *p) {
     size_t i = 1;
     while (i < p->n && p->at_ms[i - 1] <= p->at_ms[i]) i++;
     if (i >= p->n) return;
@@ -50,6 +61,11 @@ void points_sort(struct points *p) {
         p->column[0][i] = r[i].v;
     }
     free(r);
+}
+
+void points_sort(struct points *p) {
+    sort(p);
+    drop_twins(p);
 }
 
 void rolls_put(struct block_writer *w, uint64_t id, struct points *p, struct roll *rolls, size_t n,

@@ -85,6 +85,13 @@ static void look_up(struct history *h, const struct history_ask *ask, struct gat
 /* Memory gives readings as they were added; the file gives them as steps. The same reading must look the same. */
 static void settle_memory(struct gathered *g) {
     if (g->series_count != 1) return;
+    size_t kept = 0;
+    roll_sort(g->rolls, g->n);
+    for (size_t i = 0; i < g->n; i++) { /* what was sent again counts once, in rollups too */
+        if (kept && g->rolls[kept - 1].at_ms == g->rolls[i].at_ms) kept--;
+        g->rolls[kept++] = g->rolls[i];
+    }
+    g->n = kept;
     for (size_t i = 0; i < g->n; i++) {
         int64_t k;
         double step;

@@ -268,6 +268,38 @@ static void time_is_what_it_is(void **state) {
     history_close(h);
 }
 
+static void check_twins(struct history *h, const char *when) {
+    struct history_answer a = ask(h, "gpu:A", "n", T0_HOUR, T0_HOUR + MS_PER_HOUR, 1000, 0);
+    if (a.n != 2 || a.mean[1] != 20) fail_msg("%s: %zu readings", when, a.n);
+    history_answer_done(&a);
+    for (int64_t step = MS_PER_MINUTE; step <= MS_PER_HOUR; step *= 60) {
+        a = ask(h, "gpu:A", "n", T0_HOUR, T0_HOUR + MS_PER_HOUR, step, 0);
+        if (a.mean[0] != 15) fail_msg("%s: the mean is %g", when, a.mean[0]);
+        history_answer_done(&a);
+    }
+}
+
+/* A server that died before it could tell how far it had come gets some readings again. */
+static void what_is_sent_again_counts_once(void **state) {
+    struct history *h = open_with(NULL);
+    int s = series(h, "gpu:A", "n", 1);
+    add(h, T0_HOUR, s, 10);
+    add(h, T0_HOUR + 1000, s, 20);
+    flush(h);
+    history_close(h);
+    h = open_with(NULL);
+    add(h, T0_HOUR + 1000, s, 20);
+    check_twins(h, "in memory");
+    flush(h);
+    check_twins(h, "flushed");
+    work(h, T0_HOUR + 2000);
+    work(h, T0_HOUR + 20 * MS_PER_MINUTE);
+    check_twins(h, "in parts");
+    work(h, T0_HOUR + 90 * MS_PER_DAY);
+    check_twins(h, "merged");
+    history_close(h);
+}
+
 static void bad_input_is_refused(void **state) {
     struct history *h = open_with(NULL);
     struct history_reader *r;
@@ -527,6 +559,7 @@ int main(void) {
         T(rollups_are_what_the_readings_say),
         T(time_is_what_it_is),
         T(bad_input_is_refused),
+        T(what_is_sent_again_counts_once),
         T(several_are_put_together),
         T(old_things_go),
         T(a_jump_deletes_nothing),
