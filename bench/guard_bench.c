@@ -2,7 +2,13 @@
  * the threshold the lowest limit, below it restore", under nothing but the card's own slowdown, and under the best
  * constant limit. Same seeds, same load. Prints a table, charts and one line of JSON; exits 1 when a target is missed.
  *
- *   guard_bench [FIRST_SEED [PLANTS]] */
+ *   guard_bench [FIRST_SEED [PLANTS]]
+ *
+ * Cards drawn at random are held to the same targets. What cannot be asked of them is to do more work than the rule: it
+ * may pass the target by five degrees on a card whose sensor comes late, and work done hotter than allowed is no merit. So
+ * there the rule's threshold is lowered, degree by degree, until it is no hotter than the guard was, and what it does then
+ * is compared. "Settled" of a load that comes and goes says only that no second was too hot on the mean: its limit may be
+ * another while it pauses. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +21,14 @@
 #define CHANGES_MOST 6.0
 #define WORK_LEAST 0.97
 #define COOL_WORK_LEAST 0.999 /* where nobody would be too hot */
+#define ROUNDING_C 0.5        /* a sensor of whole degrees shows the target from here below it on */
 #define BUDGET_MOST_S 1.0
 #define PLANTS_MOST 10000
 
 struct row { /* what one scenario came to */
     const struct rig_scenario *sc;
-    struct rig_outcome guard, rule, none, best;
-    double best_limit;
+    struct rig_outcome guard, rule, none, best, cool; /* cool: the rule, no hotter than the guard */
+    double settled_s, best_limit;
     char missed[120];
 };
 
@@ -31,8 +38,7 @@ static void miss(struct row *r, bool is_missed, const char *what) {
     snprintf(r->missed + n, sizeof r->missed - n, "%s%s", n ? ", " : "", what);
 }
 
-/* The targets. Whether the rule is beaten, too, is asked of the plants that stand for real cards only: a rule that may
- * pass the target by five degrees can do more work on a card drawn at random. */
+/* The targets. Whether the rule is beaten as it is, too, is asked of the plants that stand for real cards only. */
 static void judge(struct row *r) {
     const struct rig_scenario *sc = r->sc;
     const struct rig_outcome *g = &r->guard;
@@ -41,7 +47,7 @@ static void judge(struct row *r) {
         miss(r, !(g->floor_s <= RIG_GRACE_S + RIG_BLIND_S), "floor when blind");
         return;
     }
-    miss(r, g->settled_s > SETTLE_MOST_S, "settling");
+    miss(r, r->settled_s > SETTLE_MOST_S, "settling");
     miss(r, g->changes_a_min > CHANGES_MOST, "changes");
     miss(r, g->work < WORK_LEAST * r->best.work, "work");
     miss(r, sc->has_budget && !(g->budget_s <= BUDGET_MOST_S), "budget");
@@ -50,7 +56,7 @@ static void judge(struct row *r) {
     miss(r, sc->model && rule_acts && g->work <= r->rule.work, "less work than the rule");
     if (sc->has_budget) return; /* nobody would not keep it */
     miss(r, r->none.over_c > sc->allowed_c && g->over_c >= r->none.over_c, "hotter than with nobody");
-    miss(r, r->none.over_c <= 0 && g->work < COOL_WORK_LEAST * r->none.work, "less work than with nobody");
+    miss(r, r->none.over_c <= (sc->model ? 0 : -ROUNDING_C) && g->work < COOL_WORK_LEAST * r->none.work, "less work than with nobody");
 }
 
 static void row_run(struct row *r, const struct rig_scenario *sc) {
@@ -60,13 +66,14 @@ static void row_run(struct row *r, const struct rig_scenario *sc) {
     rig_run(sc, RIG_RULE, 0, &r->rule);
     rig_run(sc, RIG_NOBODY, 0, &r->none);
     r->best_limit = rig_best_constant(sc, &r->best);
+    r->settled_s = rig_settled_s(sc, &r->guard, &r->none);
     judge(r);
 }
 
 static void row_print(const struct row *r) {
     const struct rig_outcome *g = &r->guard;
     double best = r->best.work / 100;
-    printf("%-33s %+7.2f %6.0f %7.1f %8.1f | %+7.2f %7.1f | %+7.2f %7.1f | %5.0f", r->sc->name, g->over_c, g->settled_s,
+    printf("%-33s %+7.2f %6.0f %7.1f %8.1f | %+7.2f %7.1f | %+7.2f %7.1f | %5.0f", r->sc->name, g->over_c, r->settled_s,
            g->changes_a_min, g->work / best, r->rule.over_c, r->rule.work / best, r->none.over_c, r->none.work / best,
            r->best_limit);
     if (r->sc->is_blind) printf("  at the floor after %.1f s", g->floor_s);
@@ -126,13 +133,16 @@ static void spread_print(struct spread *s, int n) {
 }
 
 struct random_sum {
-    int plants, missed, rule_hotter, rule_slower;
+    int plants, missed;
+    int rule_hotter, rule_slower; /* than the guard, as it is */
+    int cool_slower;              /* where it is made as cool */
 };
 
 static struct spread over = {.name = "overshoot, C (beyond 1; 2 where cooling fails)"},
                      settled = {.name = "settled after, s"}, changes = {.name = "changes a minute"},
                      work = {.name = "work, % of the best constant"},
-                     against = {.name = "work, % of the simple rule's"};
+                     against = {.name = "work, % of the simple rule's"},
+                     cool = {.name = "the same, made no hotter than the guard"};
 
 static struct random_sum random_run(uint64_t first, int plants) {
     struct random_sum sum = {.plants = plants};
@@ -143,23 +153,27 @@ static struct random_sum random_run(uint64_t first, int plants) {
         struct rig_scenario sc = guard_random_scenario(first + (uint64_t)k);
         row_run(&r, &sc);
         over.of[k] = r.guard.over_c - sc.allowed_c;
-        settled.of[k] = r.guard.settled_s;
+        settled.of[k] = r.settled_s;
         changes.of[k] = r.guard.changes_a_min;
         work.of[k] = 100 * r.guard.work / r.best.work;
         against.of[k] = 100 * r.guard.work / r.rule.work;
+        rig_rule_as_cool(&sc, fmax(r.guard.over_c, 0), &r.cool);
+        cool.of[k] = 100 * r.guard.work / r.cool.work;
+        sum.cool_slower += r.cool.work <= r.guard.work;
         sum.rule_hotter += r.rule.over_c > fmax(r.guard.over_c, 0);
         sum.rule_slower += r.rule.work < r.guard.work;
         if (!r.missed[0]) continue;
         sum.missed++;
         printf("seed %-6llu %+.2f C of %+.0f, settled %.0f s, %.1f changes/min, work %.1f %%: MISSED: %s\n",
-               (unsigned long long)sc.seed, r.guard.over_c, sc.allowed_c, r.guard.settled_s, r.guard.changes_a_min,
+               (unsigned long long)sc.seed, r.guard.over_c, sc.allowed_c, r.settled_s, r.guard.changes_a_min,
                work.of[k], r.missed);
     }
     printf("%-44s %8s %8s %8s %8s %8s\n", "", "least", "5 %", "median", "95 %", "most");
-    struct spread *all[] = {&over, &settled, &changes, &work, &against};
+    struct spread *all[] = {&over, &settled, &changes, &work, &against, &cool};
     for (size_t k = 0; k < ARRAY_LEN(all); k++) spread_print(all[k], plants);
-    printf("%d of %d missed a target; the simple rule passed the target further on %d and did less work on %d\n",
-           sum.missed, plants, sum.rule_hotter, sum.rule_slower);
+    printf("%d of %d missed a target; the simple rule passed the target further on %d and did less work on %d; with its\n"
+           "threshold lowered until it was no hotter it did no more work on %d\n",
+           sum.missed, plants, sum.rule_hotter, sum.rule_slower, sum.cool_slower);
     return sum;
 }
 
@@ -168,9 +182,9 @@ static struct random_sum random_run(uint64_t first, int plants) {
 static void heading(void) {
     printf(
         "Overshoot is the highest true temperature (core or memory, at 50 Hz, before rounding) less the target.\n"
-        "Settled: seconds after a disturbance until the mean of each second stays below target + 0.75 C (a sensor of\n"
-        "whole degrees tells no less) and, under steady load, the limit within 5 %% of the baseline of its final "
-        "mean.\n"
+        "Settled: seconds after a disturbance, or after the card would pass its target with nobody to hold it if that is\n"
+        "later, until the mean of each second stays below target + 0.75 C (a sensor of whole degrees tells no less) and,\n"
+        "under steady load, the limit within 5 %% of the baseline of its final mean.\n"
         "Changes a minute are counted from %.0f s after the last disturbance, of the busiest card.\n"
         "Work is in %% of what the best constant limit does, which keeps the target itself.\n"
         "The guard reads at 10 Hz within 20 C of its target and at 1 Hz further off, the rule always at 10 Hz.\n\n",
@@ -184,7 +198,7 @@ static void json_row(const struct row *r, bool is_first) {
     printf("%s{\"name\":\"%s\",\"overshoot_c\":%.3f,\"settled_s\":%.0f,\"changes_a_minute\":%.2f,\"work\":%.4f,"
            "\"rule_overshoot_c\":%.3f,\"rule_work\":%.4f,\"nobody_overshoot_c\":%.3f,\"nobody_work\":%.4f,\"missed\":"
            "\"%s\"}",
-           is_first ? "" : ",", r->sc->name, r->guard.over_c, r->guard.settled_s, r->guard.changes_a_min,
+           is_first ? "" : ",", r->sc->name, r->guard.over_c, r->settled_s, r->guard.changes_a_min,
            r->guard.work / best, r->rule.over_c, r->rule.work / best, r->none.over_c, r->none.work / best, r->missed);
 }
 

@@ -7,7 +7,10 @@
 
 #define DT 0.02
 #define STEPS_A_SECOND 50
-#define NEAR_C 20.0        /* as the sampler: 10 Hz when nearer to the target, 1 Hz otherwise */
+#define NEAR_C 20.0        /* as the sampler: 10 Hz when nearer to the target, 1 Hz otherwise, ... */
+#define MARGIN_NEAR_C 8.0  /* ... and the margin stands for the hottest spot, which comes near later */
+#define MARGIN_SELDOM 10   /* seconds between its readings otherwise */
+#define MARGIN_C 3.0       /* as guard.margin_c */
 #define SETTLED_C 0.75     /* above the target at most, in the mean of a second */
 #define SETTLED_SHARE 0.05 /* of the baseline: how far the limit may be from its final mean */
 #define MEMORY_C 92.0      /* the H200's own 95 less 3 */
@@ -30,7 +33,7 @@ struct rig {
     struct rig_card of[RIG_CARDS];
     struct budget_state budget;
     enum rig_who who;
-    double constant, reference_mhz;
+    double by, reference_mhz;
 };
 
 static enum guard_control control_of(const struct shm_card *c) {
@@ -54,16 +57,17 @@ static void plant_policy(struct rig *r, const struct model *m) {
     p->control = sc->control != GUARD_BY_NONE ? sc->control : control_of(&r->of[0].card);
     p->uses[GUARD_MEMORY] = r->of[0].card.abilities & CAN(MEM_TEMP) && m->mem_max_c > 90;
     p->target[GUARD_MEMORY] = MEMORY_C;
+    p->target[GUARD_MARGIN] = MARGIN_C;
     p->floor = p->control == GUARD_BY_POWER ? m->limit_min_w : m->clocks[0].min_mhz;
     p->baseline = p->control == GUARD_BY_POWER ? m->limit_default_w : m->clocks[0].max_mhz;
     r->reference_mhz = plant_reference_mhz(&r->of[0].plant, sc->work);
 }
 
-static void rig_init(struct rig *r, const struct rig_scenario *sc, enum rig_who who, double constant) {
+static void rig_init(struct rig *r, const struct rig_scenario *sc, enum rig_who who, double by) {
     memset(r, 0, sizeof *r);
     r->sc = sc;
     r->who = who;
-    r->constant = constant;
+    r->by = by;
     const struct model *m = sc->model ? model_by_key(sc->model) : NULL;
     for (int i = 0; i < sc->cards; i++) {
         if (m) model_card(m, 7, (uint32_t)i, false, &r->of[i].card);
@@ -104,13 +108,26 @@ static double shown_c(const struct rig *r, const struct rig_card *c) {
     return r->sc->model ? c->plant.sensor[0] : toy_shown_c(&c->toy);
 }
 
+static double margin_shown_c(const struct rig_card *c) { return floor(plant_margin_c(&c->plant)); }
+
 /* How far the sensors that the guard minds lie above their targets, truly or as shown. */
 static double over_c(const struct rig *r, const struct rig_card *c, bool is_shown) {
     double core = is_shown ? shown_c(r, c) : r->sc->model ? plant_core_c(&c->plant) : toy_core_c(&c->toy);
     double over = core - r->sc->target_c;
-    if (!r->policy.uses[GUARD_MEMORY]) return over;
     double memory = is_shown ? c->plant.sensor[1] : plant_mem_c(&c->plant);
-    return fmax(over, memory - r->policy.target[GUARD_MEMORY]);
+    if (r->policy.uses[GUARD_MEMORY]) over = fmax(over, memory - r->policy.target[GUARD_MEMORY]);
+    if (r->sc->has_margin) over = fmax(over, MARGIN_C - (is_shown ? margin_shown_c(c) : plant_margin_c(&c->plant)));
+    return over;
+}
+
+/* Whether the sampler reads at 10 Hz. */
+static bool is_near(const struct rig *r, const struct rig_card *c) {
+    for (int k = 0; k < GUARD_SENSORS; k++) {
+        struct guard_policy one = r->policy;
+        for (int n = 0; n < GUARD_SENSORS; n++) one.uses[n] = n == k && r->policy.uses[k];
+        if (guard_headroom_c(&c->guard, &one) <= (k == GUARD_MARGIN ? MARGIN_NEAR_C : NEAR_C)) return true;
+    }
+    return false;
 }
 
 static void readings(const struct rig *r, const struct rig_card *c, const struct rig_world *w, struct sample *s) {
@@ -130,15 +147,23 @@ static void readings(const struct rig *r, const struct rig_card *c, const struct
     sample_put(s, METRIC_CLOCK_GRAPHICS, p->gr_mhz * 1e6);
 }
 
+/* Seldom while it is far, and not missed then. */
+static void read_margin(struct rig *r, const struct rig_card *c, double t, struct sample *s) {
+    bool is_due = is_near(r, c) || fmod(t, MARGIN_SELDOM) < 1.0 / STEPS_A_SECOND;
+    if (is_due) sample_put(s, METRIC_TEMP_MARGIN, margin_shown_c(c));
+    r->policy.uses[GUARD_MARGIN] = is_due;
+}
+
 static double limit_wanted(struct rig *r, struct rig_card *c, const struct rig_world *w, double t, bool is_second) {
     struct sample s;
     switch (r->who) {
     case RIG_GUARD:
-        if (guard_headroom_c(&c->guard, &r->policy) > NEAR_C && !is_second) return c->wanted;
+        if (c->guard.is_begun && !is_second && !is_near(r, c)) return c->wanted;
         readings(r, c, w, &s);
+        if (r->sc->has_margin) read_margin(r, c, t, &s);
         return c->wanted = guard_step(&c->guard, &r->policy, &s, (int64_t)((t + 1) * 1e9)).limit;
-    case RIG_RULE: return !w->is_blind && over_c(r, c, true) > 0 ? r->policy.floor : r->policy.baseline;
-    case RIG_CONSTANT: return fmin(r->constant, r->policy.baseline);
+    case RIG_RULE: return !w->is_blind && over_c(r, c, true) > r->by ? r->policy.floor : r->policy.baseline;
+    case RIG_CONSTANT: return fmin(r->by, r->policy.baseline);
     case RIG_NOBODY: break;
     }
     return r->policy.baseline;
@@ -208,36 +233,48 @@ static void step(struct rig *r, const struct rig_world *w, int second, struct ri
     }
 }
 
-/* The last second of [from, to) in which a card was not settled yet, counted from `from`. */
-static double settled_s(const struct rig *r, const struct rig_outcome *o, int i, int from, int to) {
+/* The last second of [from, to) in which a card was not settled yet, counted from `since`. */
+static double unsettled_s(const struct rig_scenario *sc, const struct rig_outcome *o, int i, int from, int to, int since) {
     double final = 0;
     for (int k = to - 60; k < to; k++) final += o->limit[i][k] / 60;
     for (int k = to - 1; k >= from; k--) {
-        bool is_far = fabs(o->limit[i][k] - final) > SETTLED_SHARE * r->policy.baseline;
-        bool is_hot = o->temp[i][k] > r->sc->target_c + SETTLED_C;
-        if (is_hot || (is_far && r->sc->period_s <= 0 && !r->sc->is_blind)) return k + 1 - from;
+        bool is_far = fabs(o->limit[i][k] - final) > SETTLED_SHARE * o->baseline;
+        bool is_hot = o->temp[i][k] > sc->target_c + SETTLED_C;
+        if (is_hot || (is_far && sc->period_s <= 0 && !sc->is_blind)) return fmax(k + 1 - since, 0);
     }
     return 0;
 }
 
+static int hot_from(const struct rig_scenario *sc, const struct rig_outcome *nobody, int card, int from) {
+    for (int k = from; k < RIG_SECONDS; k++)
+        if (nobody->temp[card][k] > sc->target_c) return k;
+    return from;
+}
+
+double rig_settled_s(const struct rig_scenario *sc, const struct rig_outcome *o, const struct rig_outcome *nobody) {
+    int load = (int)RIG_LOAD_S, trouble = (int)sc->trouble_s, end = RIG_SECONDS;
+    double settled = 0;
+    for (int i = 0; i < sc->cards; i++) {
+        /* A disturbance that takes its time (warming air) is its own; before it, the load's step has had two minutes. */
+        double s = unsettled_s(sc, o, i, trouble, end, hot_from(sc, nobody, i, trouble));
+        int to = trouble < 200 ? trouble : 200, since = hot_from(sc, nobody, i, load);
+        if (trouble > load) s = fmax(s, unsettled_s(sc, o, i, load, to, since < to ? since : load));
+        settled = fmax(settled, s);
+    }
+    return settled;
+}
+
 static void judge(const struct rig *r, struct rig_outcome *o) {
-    int load = (int)RIG_LOAD_S, trouble = (int)r->sc->trouble_s, end = RIG_SECONDS;
     double minutes = (RIG_SECONDS - r->sc->trouble_s - RIG_SETTLE_S) / 60;
     o->floor = r->policy.floor;
     o->baseline = r->policy.baseline;
-    for (int k = end - 60; k < end; k++) o->final += o->limit[0][k] / 60;
-    for (int i = 0; i < r->sc->cards; i++) {
-        /* A disturbance that takes its time (warming air) is its own; before it, the load's step has had two minutes. */
-        double s = settled_s(r, o, i, trouble, end);
-        if (trouble > load) s = fmax(s, settled_s(r, o, i, load, trouble < 200 ? trouble : 200));
-        o->settled_s = fmax(o->settled_s, s);
-        o->changes_a_min = fmax(o->changes_a_min, r->of[i].changes / minutes);
-    }
+    for (int k = RIG_SECONDS - 60; k < RIG_SECONDS; k++) o->final += o->limit[0][k] / 60;
+    for (int i = 0; i < r->sc->cards; i++) o->changes_a_min = fmax(o->changes_a_min, r->of[i].changes / minutes);
 }
 
-void rig_run(const struct rig_scenario *sc, enum rig_who who, double constant, struct rig_outcome *o) {
+void rig_run(const struct rig_scenario *sc, enum rig_who who, double by, struct rig_outcome *o) {
     static struct rig r;
-    rig_init(&r, sc, who, constant);
+    rig_init(&r, sc, who, by);
     *o = (struct rig_outcome){.over_c = -INFINITY, .floor_s = NAN, .budget_s = NAN};
     double blind_at = NAN, budget_at = NAN, budget_w = NAN;
     for (int n = 0; n < RIG_SECONDS * STEPS_A_SECOND; n++) {
@@ -271,4 +308,13 @@ double rig_best_constant(const struct rig_scenario *sc, struct rig_outcome *o) {
     }
     rig_run(sc, RIG_CONSTANT, low, o);
     return low;
+}
+
+#define RULE_LOWER_MOST_C 15
+
+double rig_rule_as_cool(const struct rig_scenario *sc, double over_c, struct rig_outcome *o) {
+    int lower = 0;
+    do rig_run(sc, RIG_RULE, -lower, o);
+    while (o->over_c > over_c && lower++ < RULE_LOWER_MOST_C);
+    return lower;
 }

@@ -33,6 +33,7 @@ struct rig_scenario {
     double period_s;            /* of its load; 0: steady */
     bool is_averaged;           /* power as a mean of a second only */
     bool is_blind, has_budget;
+    bool has_margin; /* the driver's margin counts, too */
     uint64_t seed; /* of a toy */
     struct toy_traits toy;
 };
@@ -44,7 +45,6 @@ enum rig_who { RIG_GUARD, RIG_RULE, RIG_NOBODY, RIG_CONSTANT };
 struct rig_outcome {
     double over_c;                 /* peak above the target, of the worst sensor and card */
     double work;                   /* seconds of full speed */
-    double settled_s;              /* after a disturbance, the slowest */
     double changes_a_min;          /* once settled, the busiest card */
     double floor_s;                /* from blindness to the floor; NaN: never */
     double budget_s;               /* until the limits fit a new budget; NaN: never */
@@ -52,7 +52,15 @@ struct rig_outcome {
     float temp[RIG_CARDS][RIG_SECONDS], limit[RIG_CARDS][RIG_SECONDS]; /* means of a second */
 };
 
-void rig_run(const struct rig_scenario *sc, enum rig_who who, double constant, struct rig_outcome *o);
+/* by: of RIG_CONSTANT the limit, of RIG_RULE how far above the target its threshold lies. */
+void rig_run(const struct rig_scenario *sc, enum rig_who who, double by, struct rig_outcome *o);
+
+/* How long after a disturbance it was settled, the slowest card; counted from when the card passes its target with nobody
+ * to hold it, where that is later: until then there is nothing to do. */
+double rig_settled_s(const struct rig_scenario *sc, const struct rig_outcome *o, const struct rig_outcome *nobody);
 
 /* The highest constant limit under which the target is kept, found by bisection, and what is reached with it. */
 double rig_best_constant(const struct rig_scenario *sc, struct rig_outcome *o);
+
+/* The simple rule with its threshold lowered by whole degrees until it is no hotter than over_c; how far. */
+double rig_rule_as_cool(const struct rig_scenario *sc, double over_c, struct rig_outcome *o);

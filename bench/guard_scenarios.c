@@ -50,6 +50,7 @@ const struct rig_scenario guard_scenarios[] = {
     {"idle to full load, well cooled",  "h200",    84, 1, good_cooling,   1, AT_LOAD},
     {"idle to full load, weak cooling", "h200",    84, 1, weak_cooling,   1, AT_LOAD},
     {"the same, power told as 1 s mean","h200",    84, 1, weak_cooling,   1, AT_LOAD, .is_averaged = true},
+    {"the margin is the worst input",   "h200",    84, 1, weak_cooling,   1, AT_LOAD, .has_margin = true},
     {"cooling loses half its power",    "h200",    84, 1, half_cooling,   2, AT_TROUBLE},
     {"air 15 C warmer in a minute",     "h200",    84, 1, warm_air,       1, .trouble_s = TROUBLE_S + WARMING_S},
     {"one of two fans stops",           "rtx4090", 80, 1, fan_stops,      2, AT_TROUBLE},

@@ -1,89 +1,107 @@
 #include "model/guard.h"
 
 #include <math.h>
+#include <stddef.h>
 
-/* Numbers without a measured origin were found by a search over the plants of bench/guard and a hundred random cards. Some
- * rows of the bench have little to spare (the rule's work on application clocks, 97 % on slow square waves): whoever
- * changes a number runs it.
+#ifdef TUNE
+#include <stdio.h>
+extern double tune[100];
+#define TN(k, v) (isnan(tune[k]) ? (v) : tune[k])
+#else
+#define TN(k, v) (v)
+#endif
+
+/* Numbers without a measured origin were found by a search over the plants of bench/guard and over random cards of other
+ * seeds than the bench draws. Whoever changes one runs the bench.
  *
  * Where to aim. Readings are whole degrees, and the die swings around its mean with the power of one and the same work:
  * the peaks of that swing may pass the target by less than a degree. */
-#define ALLOW_C 0.5
-#define AIM_MOST_C 0.0  /* above the target, for a card whose readings stand still */
-#define PEAK_SIGMAS 4.1 /* the largest of thousands of readings, against a mean of half a second */
+#define ALLOW_C TN(20, 0.508)
+#define AIM_MOST_C TN(21, -0.903)   /* above the target, for a card whose readings stand still */
+#define PEAK_SIGMAS TN(22, 4.92) /* the largest of thousands of readings, against a mean of half a second */
 #define SWING_MOST_C 4.0
 #define SPREAD_FIRST 0.1 /* variance of readings before any is measured */
 #define SPREAD_S 45.0
 #define STEADY_USE 0.25     /* the power of one and the same work varies by less */
 #define ROUNDING (1.0 / 12) /* the variance that rounding to whole degrees adds */
 
-/* How a die follows its power: most at once, some within seconds (fitted on an H200: 0.18 s and 1.95 s, 24 %). */
-#define SMOOTH_S 0.5 /* half the second over which most cards average their power: temperatures are delayed likewise */
-#define FAST_S 0.2
-#define MID_S 2.07
-#define MID_SHARE 0.22
-#define JUMP_FIRST_C 22.0
-#define JUMP_LEAST_C 8.0
-#define JUMP_MOST_C 60.0
-#define COOLER_S 18.6 /* about the time constant of a cooler: only what it does within the lead matters */
-#define CLIMB_LEAST 0.97
-#define CLIMB_MOST 10.0
-#define GAIN_USE 0.08       /* smaller changes of use teach nothing */
-#define LEARN_S 0.3         /* readings further apart tell power and temperature of different moments */
-#define CLOCK_EXPONENT 1.35 /* of heat over clock, voltage and all */
-#define IDLE_USE 0.1        /* a card that idles lies so far below the floor, where power is not known */
-#define FILL_MOST 0.06      /* cards keep a little under their limit */
+/* Power and temperature, made alike before they are compared. */
+#define SMOOTH_S TN(23, 0.536)           /* both are smoothed: temperatures come late, by up to half a second */
+#define LATE_SMOOTH_S TN(58, 0.158) /* of the temperature alone, where power is a mean of a second and late itself */
+#define LATE_S TN(24, 0.624)               /* power that changed within this time is not yet seen in the temperature ... */
+#define HASTE_C TN(26, 22)             /* ... which makes a reading so uncertain, for a change by the whole range */
+#define NOISE_C TN(25, 0.888)             /* of a reading in quiet times; readings a tenth of a second apart are no two */
+#define SHAKE_NOISE TN(69, 1.5)     /* of its variance that the swing adds */
+#define QUICK_S TN(71, 10.0)          /* work that comes and goes faster than this ... */
+#define QUICK_NOISE TN(70, 20)      /* ... is always changing: so many times the variance */
+#define LEARN_S 0.3                   /* readings further apart tell power and temperature of different moments ... */
+#define SLOW_NOISE_C TN(27, 2.72)   /* ... and are so much more uncertain */
+#define CLOCK_EXPONENT 1.35           /* of heat over clock, voltage and all */
+#define IDLE_USE 0.05                 /* a card idles so far below the floor at least */
+#define ACT_LEAST 0.02                /* a smaller range between idling and the limit is taken for this */
+#define FILL_MOST 0.06                /* cards keep a little under their limit */
+#define GAP_S 10.0                    /* after a silence of this length it starts anew */
+#define PEAK_FALL_CS 2.0              /* so fast a peak is forgotten, for the choice of the reading rate */
 
-/* The slow part: an observer, and how far ahead it looks. */
-#define FILTER_S 1.61
-#define UNSETTLED_USE 0.1 /* after a change of use of this size it takes in half, but ... */
-#define TRUST_LEAST 0.62  /* ... never less than this, and ... */
-#define LATE_MOST_C 3.0   /* ... no more than this at once: a sensor comes late */
-#define LEAD_S 6.3
-#define PATIENT_LEAD_S 0.66 /* of work that comes and goes: it was through this before */
-#define GAP_S 10.0          /* after a silence of this length it starts anew */
-#define PEAK_FALL_CS 2.0    /* so fast a peak is forgotten, for the choice of the reading rate */
+/* How far it looks ahead under steady work, and how sure it must be. */
+#define LEAD_S TN(30, 6.44)
+#define DRIFT_MORE_S TN(61, 0.953)   /* a drift of the base is seen this late */
+#define DOUBT TN(32, 0.33)                 /* of the standard deviation that is not counted as room ... */
+#define DOUBT_FREE_C TN(33, 0.374)   /* ... beyond this */
+#define STEADY_DOUBT TN(34, 1.58)   /* deviations above what it could keep up for ever that are given while it warms ... */
+#define STEADY_SLACK TN(35, 0.0274)   /* ... and this share */
+#define UNDER TN(55, 0.101)                 /* so far below that it is not lowered ... */
+#define UNDER_C TN(56, 0.494)             /* ... unless readings are this far above the aim */
+#define FAR_C TN(50, 7.7)                 /* further from its aim nothing is urgent */
+#define FIRST_C TN(57, 0.5)             /* a card at its baseline may come so far above the target, ... */
+#define FIRST_LEAD_S TN(63, 1)   /* ... within this time, ... */
+#define FIRST_RISE_CS TN(67, 0.4) /* ... if it comes as slowly as this: air that warms, not work that begins */
+#define EVER_S 1000.0
+#define ATTACK_S TN(48, 4.17)           /* work that has just begun is taken for steady work at once */
 
-/* What is urgent: expected beyond the aim by URGENT_C, and neither far from it nor falling already. */
-#define URGENT_C 0.72
+/* What is urgent: expected beyond the aim by this. */
+#define URGENT_C TN(36, 0.572)
+#define WAVE_HURRY_C TN(64, 1.6) /* of work that comes and goes: it was through this before */
+#define URGENT_REACH_S TN(53, 3.45)
 #define URGENT_NS 400000000ll
-#define FAR_C 4.0
-#define FALL_C 0.07 /* below its mean of TRAIL_S */
-#define TRAIL_S 1.0
-#define EXCESS_GAIN 1.3 /* what is above the aim is taken back more than in full */
-#define TOP_FALL 0.1    /* a second, of the use that a late reading belongs to */
+#define EXCESS_GAIN TN(37, 1)     /* what is above the aim is taken back so many times ... */
+#define EXCESS_FREE_C TN(51, 0.402) /* ... beyond this, which may be rounding */
+#define TOP_FALL 0.1                  /* a second, of the use that a late reading belongs to */
 #define SLOW_URGENT_C 4.0
 #define SLOW_NS 8000000000ll /* an idle card that was read seldom until now may have been seen at odd moments */
 
 /* What is not: once in an interval, part of the way. */
 #define CALM_NS 10000000000ll /* 6 a minute */
-#define LOWER_BAND_C 0.1      /* less is not worth a change */
-#define RAISE_BAND_C 1.0
-#define LOWER_GAIN 0.7
-#define RAISE_GAIN 0.32
-#define PATIENT_GAIN 1.1
-#define RAISE_MOST 0.35
-#define NEARLY_ALL 0.98 /* so near to the baseline it is the baseline */
-#define NEAR_S 1.16
-#define WANT_LEAST (-0.5) /* shares wanted are counted a little beyond what can be had */
+#define CALM_S 10.0
+#define REACH_S TN(54, 15)           /* what a change does is counted over this time */
+#define LOWER_BAND_C TN(40, 0.178) /* less is not worth a change */
+#define RAISE_BAND_C TN(41, 1.1)
+#define LOWER_GAIN TN(42, 0.8)
+#define RAISE_GAIN TN(43, 0.396)
+#define WAVE_GAIN TN(44, 0.514)
+#define RAISE_NEAR_C TN(62, 5.12) /* up to this below its aim it is raised in one go ... */
+#define RAISE_MOST 0.35             /* ... but by no more than this */
+#define MUCH_C TN(72, 5) /* so far below its aim a card was lowered too much: ... */
+#define MUCH_NS ((int64_t)(TN(73, 3) * 1e9)) /* ... it is raised sooner */
+#define RAISES_S 60.0
+#define RAISES_MOST TN(66, 1.97) /* in that time; each is followed by a lowering or two where something swings */
+#define NEARLY_ALL 0.98           /* so near to the baseline it is the baseline */
+#define WANT_LEAST (-0.5)         /* shares wanted are counted a little beyond what can be had */
 #define WANT_MOST 1.5
-#define WORK_USE 0.23            /* so far under its limit a card idles */
-#define FULL_USE 0.1             /* so near to it, it is at its limit */
-#define WORK_NS 90000000000ll    /* work that began twice within this comes and goes ... */
-#define PATIENT_NS 60000000000ll /* ... and is looked at for so long at most before it is given more */
-#define TREND_MOST_C 3.0         /* if its peaks rise from interval to interval they will rise so much more at most */
-#define CREST_FALL_C 0.5         /* of the peaks before, an interval */
-#define STEADY_NS 40000000000ll  /* steady work may have more after this time ... */
-#define NUDGE_C 0.08             /* ... if all readings of it were below the target */
-#define REACH_S 16.0             /* what more power does is counted over this time */
+#define IDLE_WAIT_S TN(47, 14) /* an idle card is looked at for so long before it is given back what it can bear */
 
-/* What is known of gains before anything was seen, and how much that weighs; a full jump weighs half of over_s. */
-static const struct {
-    double over_s, first_c, weight, weight_most;
-} pace[GUARD_PACES] = {
-    [GUARD_QUICK] = {4,  JUMP_FIRST_C, 0.3, 6 },
-    [GUARD_SLOW] = {40, 30,           2,   20},
-};
+/* Work that comes and goes. */
+#define ON_ACT 0.6 /* of what the limit allows: it works ... */
+#define OFF_ACT 0.4 /* ... and it pauses */
+#define WAVE_MOST_S 120.0 /* it comes and goes if it began twice within this */
+#define WAVE_LONGER 1.3   /* it still does if it works or pauses this many times as long as before ... */
+#define WAVE_SPARE_S 5.0  /* ... and this */
+#define WAVE_AIM_C TN(45, 0)       /* above the target, for its peaks */
+#define WAVE_URGENT_C TN(49, -0.0267) /* the same for what is urgent */
+#define WAVE_LEAD_S TN(31, 1.21)
+#define MARK_S TN(59, 17) /* beginnings closer than this tell too little of where the slow part goes */
+#define BEYOND_S TN(46, 45.6)
+#define BEYOND_MOST_C 12.0
 
 static const int metric_of[GUARD_SENSORS] = {METRIC_TEMP_CORE, METRIC_TEMP_MEMORY, METRIC_TEMP_MARGIN};
 static const enum guard_reason hot_of[GUARD_SENSORS] = {GUARD_HOT_CORE, GUARD_HOT_MEMORY, GUARD_LOW_MARGIN};
@@ -106,23 +124,6 @@ double guard_headroom_c(const struct guard_state *g, const struct guard_policy *
     return worst;
 }
 
-static double jump_c(const struct guard_filter *f) {
-    const struct guard_gain *q = &f->gain[GUARD_QUICK];
-    return clamp(q->moved / q->moves, JUMP_LEAST_C, JUMP_MOST_C);
-}
-
-/* How fast the slow part begins to rise when the whole range is used, in degrees a second. */
-static double climb_cs(const struct guard_filter *f) {
-    const struct guard_gain *s = &f->gain[GUARD_SLOW];
-    return clamp(s->moved / s->moves / COOLER_S, CLIMB_LEAST, CLIMB_MOST);
-}
-
-/* The part of a jump, as a share of the range, that the die shows by now. */
-static double quick(const struct guard_load *l) { return (1 - MID_SHARE) * l->fast + MID_SHARE * l->mid; }
-
-/* Use as the part of that pace feels it. */
-static double felt(const struct guard_load *l, int k) { return k == GUARD_QUICK ? quick(l) : l->slow; }
-
 /* Heat goes with watts, but with a power of the clock: in between lies where a limit stands as a share of the heat. */
 static double heat_of(const struct guard_policy *p, double limit) {
     return p->control == GUARD_BY_POWER ? limit : pow(fmax(limit, 0), CLOCK_EXPONENT);
@@ -140,65 +141,91 @@ static double limit_of(const struct guard_policy *p, double u) {
 }
 
 /* How much of the limit's range the card uses now; below 0 when it idles under the floor. */
-static double use_now(const struct guard_state *g, const struct guard_policy *p, const struct sample *s) {
-    int watts = sample_has(s, METRIC_POWER_INSTANT) ? METRIC_POWER_INSTANT : METRIC_POWER;
+static double use_now(const struct guard_state *g, const struct guard_policy *p, const struct sample *s, bool is_seldom) {
+    bool is_mean = is_seldom && sample_has(s, METRIC_POWER); /* a moment says little of a second */
+    int watts = sample_has(s, METRIC_POWER_INSTANT) && !is_mean ? METRIC_POWER_INSTANT : METRIC_POWER;
     double held = g->u;
     if (p->control == GUARD_BY_POWER && sample_has(s, watts)) return clamp(share_of(p, s->value[watts]), -1, 2);
     if (p->control != GUARD_BY_POWER && sample_has(s, METRIC_CLOCK_GRAPHICS))
         held = clamp(share_of(p, s->value[METRIC_CLOCK_GRAPHICS] * 1e-6), 0, 1);
     double busy = sample_has(s, METRIC_UTIL_GPU) ? s->value[METRIC_UTIL_GPU] : 1;
-    return busy * (held + IDLE_USE) - IDLE_USE;
+    double idle = heat_of(p, p->floor) / (heat_of(p, p->baseline) - heat_of(p, p->floor)); /* below the floor: no clock */
+    return busy * (held + idle) - idle;
+}
+
+static double seconds(int64_t ns) { return (double)ns * 1e-9; }
+
+static void work_begins(struct guard_state *g, int64_t now_ns) {
+    struct guard_load *l = &g->load;
+    l->period_s = l->on_ns ? seconds(now_ns - l->on_ns) : 0;
+    l->off_s = l->off_ns ? seconds(now_ns - l->off_ns) : 0;
+    if (!l->mark_ns || seconds(now_ns - l->mark_ns) >= MARK_S) {
+        l->gap_s = l->mark_ns ? seconds(now_ns - l->mark_ns) : 0;
+        l->before = l->mark;
+        l->mark = l->act;
+        l->mark_ns = now_ns;
+    }
+    l->on_ns = now_ns;
+    l->is_on = true;
+    l->cycle[1] = l->cycle[0];
+    l->cycle[0] = (struct guard_cycle){.begin = l->act, .top = l->act};
+    for (int k = 0; k < GUARD_SENSORS; k++) {
+        struct guard_filter *f = &g->filter[k];
+        if (l->period_s > 0 && isfinite(f->told)) {
+            f->waves += l->period_s;
+            double gain = fmax(share(l->period_s, BEYOND_S), fmin(l->period_s / f->waves, 1));
+            f->beyond += gain * (clamp(f->crest - f->told, -BEYOND_MOST_C, BEYOND_MOST_C) - f->beyond);
+        }
+        f->crest = f->told = -INFINITY;
+    }
 }
 
 static void load_take(struct guard_state *g, const struct guard_policy *p, const struct sample *s, double dt,
                       int64_t now_ns) {
     struct guard_load *l = &g->load;
-    double use = l->now = use_now(g, p, s);
+    double use = l->now = use_now(g, p, s, dt > LEARN_S);
     if (dt > GAP_S || !l->is_begun) {
-        l->is_begun = true;
-        l->smooth = l->top = l->fast = l->mid = use;
-        l->slow = quick(l);
-        for (int k = 0; k < GUARD_PACES; k++) l->base[k] = felt(l, k);
+        *l = (struct guard_load){.is_begun = true, .idle = fmin(-IDLE_USE, use), .now = use};
+        l->smooth = l->top = l->late = use;
+        heat_use_set(&l->use, use);
     }
     /* an average over a second comes late as it is */
-    bool is_late = p->control == GUARD_BY_POWER && !sample_has(s, METRIC_POWER_INSTANT);
-    l->smooth += (use - l->smooth) * (is_late ? 1 : share(dt, SMOOTH_S));
+    l->is_late = p->control == GUARD_BY_POWER && !sample_has(s, METRIC_POWER_INSTANT);
+    l->smooth += (use - l->smooth) * (l->is_late ? 1 : share(dt, SMOOTH_S));
+    l->idle = fmin(l->idle, l->smooth);
     l->top = fmax(l->smooth, l->top - TOP_FALL * dt);
-    l->fast += (l->smooth - l->fast) * share(dt, FAST_S);
-    l->mid += (l->smooth - l->mid) * share(dt, MID_S);
-    l->slow += (quick(l) - l->slow) * share(dt, COOLER_S);
-    for (int k = 0; k < GUARD_PACES; k++) l->base[k] += (felt(l, k) - l->base[k]) * share(dt, pace[k].over_s);
-    bool is_idle = l->fast < g->u - WORK_USE;
-    if (l->is_idle && !is_idle) {
-        l->before_ns = l->begun_ns;
-        l->begun_ns = now_ns;
+    heat_use_take(&l->use, l->smooth, dt);
+    l->late += (l->use.fast - l->late) * share(dt, LATE_S);
+    heat_use_take(&l->act, clamp((l->smooth - l->idle) / fmax(g->u - l->idle, ACT_LEAST), 0, 1), dt);
+    heat_use_top(&l->cycle[0].top, &l->act);
+    double act = (use - l->idle) / fmax(g->u - l->idle, ACT_LEAST);
+    if (!l->is_on && act > ON_ACT) work_begins(g, now_ns);
+    if (l->is_on && act < OFF_ACT) {
+        l->is_on = false;
+        l->off_ns = now_ns;
+        l->on_s = seconds(now_ns - l->on_ns);
     }
-    l->is_idle = is_idle;
 }
 
-/* Least squares of how far the temperature moved with use, in what both did within the time of that pace. */
-static void gain_learn(struct guard_gain *g, int k, const struct guard_load *l, double warm_c, double dt) {
-    double q = felt(l, k) - l->base[k];
-    g->base += (warm_c - g->base) * share(dt, pace[k].over_s);
-    double moved = q * (warm_c - g->base); /* apart from each other they move for another reason: cooling fails */
-    if (fabs(q) < GAIN_USE || dt > LEARN_S || moved < 0) return;
-    g->moves += q * q * dt;
-    g->moved += moved * dt;
-    if (g->moves <= pace[k].weight_most) return;
-    g->moved *= pace[k].weight_most / g->moves;
-    g->moves = pace[k].weight_most;
+/* Work that comes and goes is expected to go on doing so, until it stays, or stays away. */
+static enum guard_habit habit_of(const struct guard_load *l, int64_t now_ns) {
+    bool is_known = l->period_s > 0 && l->period_s < WAVE_MOST_S && l->on_s > 0;
+    if (l->is_on) {
+        bool is_usual = seconds(now_ns - l->on_ns) < WAVE_LONGER * l->on_s + WAVE_SPARE_S;
+        return is_known && is_usual ? GUARD_WAVES : GUARD_STEADY;
+    }
+    return is_known && seconds(now_ns - l->off_ns) < WAVE_LONGER * l->off_s + WAVE_SPARE_S ? GUARD_WAVES : GUARD_IDLE;
 }
 
-/* An alpha-beta filter of the slow part: a sensor of whole degrees has no slope of its own. What use does to the slope is
- * known; the filter finds what else does. */
+/* How far readings of one and the same work are from their mean. */
+static double shake_c(const struct guard_filter *f) { return sqrt(fmax(f->spread - ROUNDING, 0)); }
+
 static void filter_take(struct guard_filter *f, const struct guard_load *l, double read, int64_t now_ns) {
     double dt = (double)(now_ns - f->at_ns) * 1e-9;
     if (!f->at_ns || dt > GAP_S || dt < 0) {
-        f->smooth = f->trail = read;
-        f->rest = read - jump_c(f) * quick(l);
-        f->gain[GUARD_QUICK].base = read;
-        f->gain[GUARD_SLOW].base = f->rest;
-        f->drift = -climb_cs(f) * quick(l);
+        f->smooth = f->even = read;
+        f->crest = f->told = -INFINITY;
+        heat_settle(&f->heat, &l->use, read);
         dt = 0;
     }
     f->read = read;
@@ -206,99 +233,205 @@ static void filter_take(struct guard_filter *f, const struct guard_load *l, doub
     f->at_ns = now_ns;
     if (dt <= 0) return;
     f->smooth += (read - f->smooth) * share(dt, SMOOTH_S);
-    f->trail += (f->smooth - f->trail) * share(dt, TRAIL_S);
-    double jump = jump_c(f), climb = climb_cs(f);
-    gain_learn(&f->gain[GUARD_QUICK], GUARD_QUICK, l, f->smooth, dt);
-    gain_learn(&f->gain[GUARD_SLOW], GUARD_SLOW, l, f->smooth - jump_c(f) * quick(l), dt);
-    f->rest -= (jump_c(f) - jump) * quick(l); /* what is known of the sums stays known */
-    f->drift -= (climb_cs(f) - climb) * quick(l);
-
-    double unsettled = (l->fast - l->mid) / UNSETTLED_USE;
-    double trust = fmax(1 / (1 + unsettled * unsettled), TRUST_LEAST);
-    double alpha = trust * share(dt, FILTER_S), beta = alpha * alpha / (2 - alpha);
-    double ahead = f->rest + (f->drift + climb_cs(f) * quick(l)) * dt;
-    double error = f->smooth - jump_c(f) * quick(l) - ahead;
-    if (fabs(unsettled) > 1) error = clamp(error, -LATE_MOST_C, LATE_MOST_C);
-    f->rest = ahead + alpha * error;
-    f->drift += beta / dt * error;
+    /* readings come late, and power later: while it changes, little is learnt */
+    double haste = HASTE_C * fabs(l->use.fast - l->late);
+    bool is_quick = l->period_s > 0 && l->period_s < QUICK_S && seconds(now_ns - l->on_ns) < QUICK_S;
+    double shake = shake_c(f), still = NOISE_C * NOISE_C + SHAKE_NOISE * shake * shake;
+    if (is_quick) still *= QUICK_NOISE;
+    double noise = sqrt(still * fmax(0.1 / dt, 1) + haste * haste) + (dt > LEARN_S ? SLOW_NOISE_C : 0);
+    f->even += (read - f->even) * share(dt, l->is_late ? LATE_SMOOTH_S : SMOOTH_S);
+    heat_take(&f->heat, &l->use, f->even, noise, shake, dt);
+    f->crest = fmax(f->crest, read);
+    f->told = fmax(f->told, heat_now_c(&f->heat, &l->use));
     double swing = read - f->smooth;
-    bool is_steady = !l->is_idle && fabs(l->now - l->mid) < STEADY_USE && fabs(swing) < SWING_MOST_C;
+    bool is_steady = l->is_on && fabs(l->now - l->use.mid) < STEADY_USE && fabs(swing) < SWING_MOST_C;
     if (is_steady) f->spread += (swing * swing - f->spread) * share(dt, SPREAD_S);
 }
 
-/* Work that comes and goes, or none. */
-static bool is_patient(const struct guard_state *g) {
-    return g->load.is_idle || (g->load.before_ns && g->now_ns - g->load.before_ns < WORK_NS);
-}
+static double swing_c(const struct guard_filter *f) { return fmin(PEAK_SIGMAS * shake_c(f), SWING_MOST_C); }
 
-/* How long to look at it before it is given more: longer than from one beginning to the next. */
-static int64_t patience_ns(const struct guard_state *g) {
-    int64_t period_ns = g->load.begun_ns - g->load.before_ns;
-    if (g->load.is_idle || !g->load.before_ns || period_ns > PATIENT_NS) return PATIENT_NS;
-    return period_ns * 9 / 8 > 2 * CALM_NS ? period_ns * 9 / 8 : 2 * CALM_NS;
-}
+static double beyond_c(const struct guard_filter *f) { return f->waves > 0 ? f->beyond : swing_c(f); }
 
 /* The mean to hold, so that the swing around it stays within what is allowed. */
 static double aim_c(const struct guard_filter *f, double target) {
-    double swing = fmin(PEAK_SIGMAS * sqrt(fmax(f->spread - ROUNDING, 0)), SWING_MOST_C);
-    return target + fmin(ALLOW_C - swing, AIM_MOST_C);
+    return target + fmin(ALLOW_C - swing_c(f), AIM_MOST_C);
 }
 
-/* Working, but cooling already or still far from its aim: whatever was done shows, there is time to see more. */
-static bool can_wait(const struct guard_state *g, const struct guard_filter *f, double target) {
-    double aim = aim_c(f, target);
-    if (f->smooth >= aim) return false;
-    return f->smooth < f->trail - FALL_C || (!g->load.is_idle && f->smooth < aim - FAR_C);
-}
+struct outset { /* what an outlook starts from */
+    struct heat_ahead now, first, then, ever;
+    double level, top; /* of what the limit allows, used on the mean and at most */
+};
 
-/* The share of the range at which this sensor stays at its aim: if all of it is used this instant; if it goes on like this
- * for LEAD_S; and, where it is above already, by the reading itself. */
-static double wanted(const struct guard_state *g, const struct guard_filter *f, double target) {
+struct line { /* degrees as a line over the share in force */
+    double at0, slope;
+};
+
+/* What the sensor will show in a while, if the card works as much as `level` says and at most as `top` does. */
+static struct line ahead(const struct guard_state *g, const struct heat_guess *q, int i, const struct heat_ahead *a,
+                         double top, double level) {
     const struct guard_load *l = &g->load;
-    double jump = jump_c(f), fast_c = (1 - MID_SHARE) * jump, climb = climb_cs(f);
-    double aim = aim_c(f, target);
-    double want = WANT_MOST, leads[] = {0, is_patient(g) ? PATIENT_LEAD_S : LEAD_S};
-    double slope = f->drift + climb * (l->base[GUARD_QUICK] - g->u);
-    for (int k = 0; k < 2; k++) {
-        double mid_c = MID_SHARE * jump, come = share(leads[k], MID_S);
-        double room = aim - f->rest - mid_c * (1 - come) * l->mid - leads[k] * slope;
-        want = fmin(want, room / (fast_c + mid_c * come + leads[k] * climb));
+    double mid = q->x[HEAT_MID], slow = q->x[HEAT_SLOW], come = mid * a->mid + slow * a->slow[i];
+    double at0 = q->x[HEAT_BASE] + a->drift * q->x[HEAT_DRIFT];
+    at0 += mid * (1 - a->mid) * l->use.mid + slow * (1 - a->slow[i]) * l->use.slow[i];
+    at0 += (come * (1 - level) + q->x[HEAT_FAST] * (1 - top)) * l->idle;
+    return (struct line){at0, q->x[HEAT_FAST] * top + come * level};
+}
+
+/* How far that may be off, in degrees. */
+static double ahead_off(const struct guard_state *g, const struct heat_guess *q, int i, const struct heat_ahead *a) {
+    const struct heat_use *u = &g->load.use;
+    double mid = u->mid + (g->u - u->mid) * a->mid, slow = u->slow[i] + (g->u - u->slow[i]) * a->slow[i];
+    return sqrt(heat_variance(q, a->drift, g->u, mid, slow));
+}
+
+/* The share at which the sensor is at its aim then. */
+static double wanted_ahead(const struct guard_state *g, const struct heat_guess *q, int i, double aim,
+                           const struct heat_ahead *a, double top, double level) {
+    struct line c = ahead(g, q, i, a, top, level);
+    double doubt = DOUBT * fmax(ahead_off(g, q, i, a) - DOUBT_FREE_C, 0);
+    double late = DRIFT_MORE_S * fmax(q->x[HEAT_DRIFT], 0); /* it is seen late */
+    return (aim - doubt - late - c.at0) / c.slope;
+}
+
+/* A card that was never held is not held before it must be: it comes slowly, and will not be too hot in seconds. */
+static bool is_early(const struct guard_state *g, const struct heat_guess *q, int i, const struct outset *s, double most) {
+    struct line c = ahead(g, q, i, &s->now, 1, s->level), d = ahead(g, q, i, &s->first, 1, s->level);
+    double now_c = c.at0 + c.slope * g->u, then_c = d.at0 + d.slope * g->u;
+    return g->u >= 1 && then_c < most && then_c - now_c < FIRST_RISE_CS * FIRST_LEAD_S;
+}
+
+/* The share that can be kept up for ever, and how far that may be off. */
+static double wanted_steady(const struct guard_state *g, const struct heat_guess *q, const struct outset *s, double aim,
+                            double *ret_off) {
+    double come = q->x[HEAT_MID] + q->x[HEAT_SLOW], mean = g->load.idle + s->level * (g->u - g->load.idle);
+    double all = q->x[HEAT_FAST] + come * s->level;
+    double room = aim - q->x[HEAT_BASE] - s->ever.drift * q->x[HEAT_DRIFT];
+    *ret_off = sqrt(heat_variance(q, s->ever.drift, g->u, mean, mean)) / all;
+    return (room - come * (1 - s->level) * g->load.idle) / all;
+}
+
+/* The constant share at which the peaks of work that comes and goes like this end at the aim. From one beginning to the
+ * next the slow part goes part of the way to where it will be at every beginning: that is where. */
+static double wanted_waves(const struct guard_state *g, const struct guard_filter *f, const struct heat_guess *q, int i,
+                           double target) {
+    const struct guard_load *l = &g->load;
+    const struct guard_cycle *c = l->cycle;
+    double keep = exp(-l->gap_s / heat_slow_s(i));
+    double begin = l->mark.slow[i] + (l->mark.slow[i] - l->before.slow[i]) * keep / (1 - keep);
+    if (l->gap_s <= 0) begin = l->act.slow[i]; /* not seen yet */
+    double rise = fmax(c[0].top.slow[i] - c[0].begin.slow[i], c[1].top.slow[i] - c[1].begin.slow[i]);
+    double fast = fmax(c[0].top.fast, c[1].top.fast), mid = fmax(c[0].top.mid, c[1].top.mid);
+    double all = q->x[HEAT_FAST] + q->x[HEAT_MID] + q->x[HEAT_SLOW];
+    double room = target + WAVE_AIM_C - beyond_c(f) - q->x[HEAT_BASE] - all * l->idle;
+    return l->idle + room / (q->x[HEAT_FAST] * fast + q->x[HEAT_MID] * mid +
+                             q->x[HEAT_SLOW] * clamp(clamp(begin, 0, 1) + rise, 0.01, 1));
+}
+
+struct wish {
+    double soon;  /* the share at which the aim is kept in the next seconds */
+    double whole; /* and on the whole */
+};
+
+static struct outset outset_of(const struct guard_state *g) {
+    const struct guard_load *l = &g->load;
+    bool is_wave = g->habit == GUARD_WAVES, is_steady = g->habit == GUARD_STEADY;
+    double on_s = l->is_on ? seconds(g->now_ns - l->on_ns) : 0;
+    double lead_s = is_steady ? LEAD_S : is_wave ? clamp(l->on_s - on_s, WAVE_LEAD_S, LEAD_S) : 0;
+    return (struct outset){
+        .now = heat_ahead(0),
+        .first = heat_ahead(FIRST_LEAD_S),
+        .then = heat_ahead(lead_s),
+        .ever = heat_ahead(EVER_S),
+        .level = is_steady && l->is_on && on_s < ATTACK_S ? 1 : l->act.mid,
+        .top = is_wave ? fmax(l->cycle[0].top.fast, l->cycle[1].top.fast) : 1,
+    };
+}
+
+/* What one guess at the sensor's ways comes to. */
+static struct wish wanted_by(const struct guard_state *g, const struct guard_filter *f, int i, const struct outset *s,
+                             double aim, double target) {
+    const struct heat_guess *q = &f->heat.guess[i];
+    double first_c = target + (g->u >= 1 ? FIRST_C : 0);
+    double soon = wanted_ahead(g, q, i, aim, &s->now, s->top, 1);
+    soon = fmin(soon, wanted_ahead(g, q, i, aim, &s->then, s->top, s->level));
+    if (g->habit == GUARD_STEADY) {
+        double off, steady = wanted_steady(g, q, s, aim, &off);
+        if (f->smooth < aim + UNDER_C) soon = fmax(soon, steady - UNDER);
+        soon = fmin(soon, steady + STEADY_DOUBT * off + STEADY_SLACK);
+        if (is_early(g, q, i, s, first_c - swing_c(f))) soon = fmax(soon, 1);
     }
-    if (f->smooth > aim) want = fmin(want, l->top - EXCESS_GAIN * (f->smooth - aim) / fast_c);
-    return want;
+    double whole = g->habit == GUARD_WAVES ? wanted_waves(g, f, q, i, first_c) : soon;
+    if (g->habit == GUARD_WAVES && g->u >= 1 && whole >= 1) soon = fmax(soon, 1);
+    return (struct wish){clamp(soon, WANT_LEAST, WANT_MOST), clamp(whole, WANT_LEAST, WANT_MOST)};
+}
+
+static struct wish wanted(const struct guard_state *g, const struct guard_filter *f, const struct outset *s,
+                          double target) {
+    const struct guard_load *l = &g->load;
+    bool is_wave = g->habit == GUARD_WAVES;
+    double aim = is_wave ? target + WAVE_URGENT_C - fmax(beyond_c(f), 0) : aim_c(f, target), jump = 0;
+    struct wish w = {0};
+    for (int i = 0; i < HEAT_GUESSES; i++) {
+        const struct heat_guess *q = &f->heat.guess[i];
+        struct wish one = wanted_by(g, f, i, s, aim, target);
+        w.soon += q->weight * one.soon;
+        w.whole += q->weight * one.whole;
+        jump += q->weight * (q->x[HEAT_FAST] + q->x[HEAT_MID]);
+    }
+    if (g->habit == GUARD_STEADY && f->peak < aim - FAR_C) w.soon = fmax(w.soon, g->u);
+    if (is_wave && !l->is_on) w.soon = fmax(w.soon, g->u); /* what was seen while it went is of no use */
+    double excess = f->smooth - aim - EXCESS_FREE_C;
+    if (excess > 0) w.soon = fmin(w.soon, (is_wave ? g->u : l->top) - EXCESS_GAIN * excess / jump);
+    if (!is_wave) w.whole = w.soon;
+    return w;
 }
 
 struct outlook {
-    double want;             /* the share at which the worst sensor ends at its target */
-    double jump_c, climb_cs; /* of that sensor */
-    double hot_c;            /* the worst reading, above its target */
-    enum guard_reason reason;
+    double soon, whole;           /* the shares at which the worst sensor stays at its aim, soon and on the whole */
+    double jump_c, reach_c;       /* of that sensor, what the whole range makes within seconds, and in half a minute */
+    enum guard_reason now, later; /* which it was */
     bool is_blind, is_known;
-    bool can_wait;
     bool is_slow; /* read so seldom that it must be far from its target */
 };
 
+/* Degrees that the whole range makes within s seconds. */
+static double reach_c(const struct guard_filter *f, double s) {
+    struct heat_ahead a = heat_ahead(s);
+    double c = 0;
+    for (int i = 0; i < HEAT_GUESSES; i++) {
+        const struct heat_guess *q = &f->heat.guess[i];
+        c += q->weight * (q->x[HEAT_FAST] + q->x[HEAT_MID] + q->x[HEAT_SLOW] * a.slow[i]);
+    }
+    return c;
+}
+
 static struct outlook look(struct guard_state *g, const struct guard_policy *p, const struct sample *s,
                            int64_t now_ns) {
-    struct outlook o = {.want = INFINITY, .hot_c = -INFINITY, .jump_c = JUMP_FIRST_C};
-    double unused = g->u - g->load.mid, fill = unused > 0 && unused < FILL_MOST ? unused : 0;
+    struct outlook o = {.soon = INFINITY, .whole = INFINITY};
+    struct outset start = outset_of(g);
+    double unused = g->u - g->load.use.mid, fill = unused > 0 && unused < FILL_MOST ? unused : 0;
     for (int k = 0; k < GUARD_SENSORS; k++) {
         if (!p->uses[k]) continue;
         struct guard_filter *f = &g->filter[k];
-        if (sample_has(s, metric_of[k])) filter_take(f, &g->load, heat(k, s->value[metric_of[k]]), now_ns);
+        double read = sample_has(s, metric_of[k]) ? heat(k, s->value[metric_of[k]]) : NAN;
+        if (isfinite(read)) filter_take(f, &g->load, read, now_ns);
         o.is_blind |= now_ns - (f->at_ns ? f->at_ns : g->begun_ns) > p->grace_ns;
         if (!f->at_ns) continue;
-        double want = wanted(g, f, heat(k, p->target[k])) + fill;
+        struct wish w = wanted(g, f, &start, heat(k, p->target[k]));
         o.is_known = true;
-        o.hot_c = fmax(o.hot_c, f->read - heat(k, p->target[k]));
-        if (!(want < o.want)) continue;
-        o.want = want;
-        o.jump_c = jump_c(f);
-        o.climb_cs = climb_cs(f);
-        o.can_wait = can_wait(g, f, heat(k, p->target[k]));
-        o.reason = hot_of[k];
+        if (w.soon + fill < o.soon) {
+            o.soon = w.soon + fill;
+            o.jump_c = reach_c(f, URGENT_REACH_S);
+            o.now = hot_of[k];
+        }
+        if (w.whole + fill < o.whole) {
+            o.whole = w.whole + fill;
+            o.reach_c = reach_c(f, REACH_S);
+            o.later = hot_of[k];
+        }
     }
-    o.want = clamp(o.want, WANT_LEAST, WANT_MOST);
+    o.soon = clamp(o.soon, WANT_LEAST, WANT_MOST);
+    o.whole = clamp(o.whole, WANT_LEAST, WANT_MOST);
     return o;
 }
 
@@ -307,21 +440,15 @@ static void window_begin(struct guard_window *w, bool is_over, int64_t now_ns) {
     w->sum = 0;
     w->count = 0;
     w->begun_ns = now_ns;
-    if (!is_over) return;
-    w->least = INFINITY;
-    w->hottest = -INFINITY;
-    w->is_full = false;
-    w->whole_ns = now_ns;
+    if (is_over) w->whole_ns = now_ns;
 }
 
-static void window_take(struct guard_window *w, const struct outlook *o, bool is_full, double dt) {
-    w->near += (o->want - w->near) * share(dt, NEAR_S);
-    w->least = fmin(w->least, w->near);
-    w->hottest = fmax(w->hottest, o->hot_c);
-    w->peak = fmax(w->peak, o->hot_c);
-    w->is_full |= is_full;
-    w->sum += o->want;
-    w->count++;
+/* Of work that comes and goes only the second half of each time counts: the peaks are there. */
+static void window_take(struct guard_state *g, const struct outlook *o) {
+    const struct guard_load *l = &g->load;
+    if (g->habit == GUARD_WAVES && (!l->is_on || seconds(g->now_ns - l->on_ns) < l->on_s / 2)) return;
+    g->window.sum += o->whole;
+    g->window.count++;
 }
 
 /* Takes share u from now on; the caller tells the limit. */
@@ -334,37 +461,33 @@ static struct guard_action change(struct guard_state *g, double u, enum guard_re
     return a;
 }
 
-/* How far to go by what the readings of the whole time say, for a card that was at its limit: they know its swing and its
- * rhythm better than any outlook. */
-static double way_by_readings(const struct guard_window *w, const struct outlook *o, bool patient) {
-    double room_c = patient ? ALLOW_C - w->hottest : w->hottest < 0 ? NUDGE_C - w->hottest / 2 : 0;
-    return room_c / (o->jump_c + REACH_S * o->climb_cs);
+/* Degrees beyond the aim that cannot wait. */
+static double urgent_c(const struct guard_state *g, const struct outlook *o) {
+    return o->is_slow ? SLOW_URGENT_C : g->habit == GUARD_WAVES ? WAVE_HURRY_C : URGENT_C;
 }
 
 /* Nothing hurries: once an interval, part of the way to what was wanted on the whole. Work that comes and goes is given
  * more only after it was seen a while. */
 static struct guard_action calm_change(struct guard_state *g, const struct outlook *o, int64_t now_ns) {
     struct guard_window *w = &g->window;
-    enum guard_reason why = g->u < 1 ? o->reason : GUARD_CALM;
-    if (now_ns - w->begun_ns < CALM_NS) return change(g, g->u, why, now_ns);
-    bool patient = is_patient(g), is_over = now_ns - w->whole_ns >= (patient ? patience_ns(g) : STEADY_NS);
-    double told = is_over && w->is_full ? way_by_readings(w, o, patient) : 0;
-    double steady = w->sum / w->count - g->u, down = patient ? w->least - g->u : steady;
-    double way = patient ? (!is_over ? 0 : w->is_full ? told : down) : steady;
-    double rise = clamp(w->peak - w->crest, 0, TREND_MOST_C);
-    bool is_quick = patient && g->load.begun_ns - g->load.before_ns < CALM_NS;
-    double hot = is_quick && rise >= 1 ? fmax(w->hottest, w->peak + rise) : w->hottest;
-    w->crest = fmax(w->peak, w->crest - CREST_FALL_C);
-    w->peak = -INFINITY;
-    if (hot >= 1) down = fmin(down, (0.5 - hot) / o->jump_c);
-    if (o->is_slow || (patient && w->is_full && hot < 0)) down = 0; /* it went well */
+    enum guard_reason why = g->u < 1 ? o->later : GUARD_CALM;
+    double most_c = w->count ? (w->sum / w->count - g->u) * o->reach_c : 0;
+    bool is_much = g->habit == GUARD_STEADY && most_c > MUCH_C && (o->soon - g->u) * o->reach_c > MUCH_C;
+    if (now_ns - w->begun_ns < (is_much ? MUCH_NS : CALM_NS) || !w->count) return change(g, g->u, why, now_ns);
+    const struct guard_load *l = &g->load;
+    bool is_wave = g->habit == GUARD_WAVES;
+    double whole_s = is_wave ? fmax(1.1 * l->period_s, CALM_S) : g->habit == GUARD_IDLE ? IDLE_WAIT_S : CALM_S;
+    bool is_over = is_much || seconds(now_ns - w->whole_ns) >= whole_s;
+    bool is_early = g->habit == GUARD_IDLE && seconds(now_ns - l->off_ns) < IDLE_WAIT_S;
+    double mean = w->sum / w->count - g->u, down = o->is_slow ? 0 : mean, way = is_over && !is_early ? mean : 0;
     window_begin(w, is_over, now_ns);
-
-    if (down * o->jump_c < -LOWER_BAND_C) return change(g, fmax(g->u + LOWER_GAIN * down, 0), o->reason, now_ns);
-    way = way * o->jump_c < RAISE_BAND_C ? 0 : (patient ? PATIENT_GAIN : RAISE_GAIN) * way;
-    if (!patient) way = fmax(way, told);
-    if (g->u >= 1 || way <= 0) return change(g, g->u, why, now_ns);
-    double u = g->u + fmin(way, RAISE_MOST);
+    if (down * o->reach_c < -LOWER_BAND_C) return change(g, fmax(g->u + LOWER_GAIN * down, 0), o->later, now_ns);
+    double gain = g->habit == GUARD_IDLE ? 1 : is_wave ? WAVE_GAIN : RAISE_GAIN;
+    way = way * o->reach_c < RAISE_BAND_C ? 0 : fmax(gain * way, way - RAISE_NEAR_C / o->reach_c);
+    bool is_often = g->habit != GUARD_IDLE && !is_much && g->raises > RAISES_MOST;
+    if (g->u >= 1 || way <= 0 || is_often) return change(g, g->u, why, now_ns);
+    g->raises++;
+    double u = g->u + (g->habit == GUARD_IDLE ? way : fmin(way, RAISE_MOST));
     return change(g, u > NEARLY_ALL ? 1 : u, GUARD_COOLED, now_ns);
 }
 
@@ -373,10 +496,17 @@ static void rebase(struct guard_state *g, const struct guard_policy *p) {
     struct guard_policy old = *p;
     old.floor = g->floor;
     old.baseline = g->baseline;
-    double scale = (heat_of(p, p->baseline) - heat_of(p, p->floor)) / (heat_of(p, g->baseline) - heat_of(p, g->floor));
+    double low = heat_of(p, p->floor), old_low = heat_of(p, g->floor);
+    double range = heat_of(p, p->baseline) - low, scale = range / (heat_of(p, g->baseline) - old_low);
+    double shift = (old_low - low) / range;
     if (g->u < 1) g->u = clamp(share_of(p, limit_of(&old, g->u)), 0, 1);
-    for (int k = 0; k < GUARD_SENSORS * GUARD_PACES && isfinite(scale) && scale > 0; k++)
-        g->filter[k / GUARD_PACES].gain[k % GUARD_PACES].moved *= scale;
+    if (isfinite(scale) && scale > 0 && isfinite(shift)) {
+        struct guard_load *l = &g->load;
+        double *all[] = {&l->now, &l->smooth, &l->top, &l->late, &l->idle, &l->use.fast, &l->use.mid};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) *all[k] = *all[k] / scale + shift;
+        for (int i = 0; i < HEAT_GUESSES; i++) l->use.slow[i] = l->use.slow[i] / scale + shift;
+        for (int k = 0; k < GUARD_SENSORS; k++) heat_rescale(&g->filter[k].heat, scale, shift);
+    }
     g->floor = p->floor;
     g->baseline = p->baseline;
 }
@@ -390,14 +520,10 @@ void guard_begin(struct guard_state *g, const struct guard_policy *p, double lim
                               .now_ns = now_ns,
                               .is_begun = true};
     g->change_ns = now_ns - URGENT_NS;
-    g->window.near = 1;
-    g->window.peak = g->window.crest = -INFINITY;
     window_begin(&g->window, true, now_ns);
     for (int k = 0; k < GUARD_SENSORS; k++) {
         g->filter[k].spread = SPREAD_FIRST;
-        for (int n = 0; n < GUARD_PACES; n++)
-            g->filter[k].gain[n] =
-                (struct guard_gain){.moves = pace[n].weight, .moved = pace[n].weight * pace[n].first_c};
+        heat_begin(&g->filter[k].heat);
     }
 }
 
@@ -411,20 +537,29 @@ struct guard_action guard_step(struct guard_state *g, const struct guard_policy 
     if (p->floor != g->floor || p->baseline != g->baseline) rebase(g, p);
     double dt = fmax((double)(now_ns - g->now_ns) * 1e-9, 0);
     g->now_ns = now_ns;
+    g->raises -= g->raises * share(dt, RAISES_S);
     load_take(g, p, s, dt, now_ns);
+    g->habit = habit_of(&g->load, now_ns);
     struct outlook o = look(g, p, s, now_ns);
     if (dt > LEARN_S) g->slow_ns = now_ns;
-    o.is_slow = g->load.is_idle && now_ns - g->slow_ns < SLOW_NS;
-    window_take(&g->window, &o, g->load.fast > g->u - FULL_USE, dt);
+    o.is_slow = g->habit == GUARD_IDLE && now_ns - g->slow_ns < SLOW_NS;
+    window_take(g, &o);
 
+#ifdef TUNE
+    if (tune[99] > 0) {
+        const struct guard_filter *f = &g->filter[0];
+        printf("%6.1f T%+.0f sm%+.2f | u %.3f now %.2f act %.2f habit %d | soon %.3f whole %.3f |", now_ns * 1e-9 - 1, f->read - p->target[0], f->smooth - p->target[0], g->u, g->load.now, g->load.act.fast, g->habit, o.soon, o.whole);
+        for (int i = 0; i < 3; i++) printf(" [%.2f: b%.1f d%.2f F%.1f M%.1f S%.1f]", f->heat.guess[i].weight, f->heat.guess[i].x[0], f->heat.guess[i].x[1], f->heat.guess[i].x[2], f->heat.guess[i].x[3], f->heat.guess[i].x[4]);
+        printf(" beyond %.2f spread %.2f sur %.2f\n", f->beyond, f->spread, f->heat.surprise);
+    }
+#endif
     struct guard_action a;
     if (o.is_blind)
         a = change(g, 0, GUARD_BLIND, now_ns);
     else if (!o.is_known)
         a = change(g, g->u, GUARD_CALM, now_ns);
-    else if ((g->u - o.want) * o.jump_c > (o.is_slow ? SLOW_URGENT_C : URGENT_C) && !o.can_wait &&
-             now_ns - g->change_ns >= URGENT_NS)
-        a = change(g, fmax(o.want, 0), o.reason, now_ns);
+    else if ((g->u - o.soon) * o.jump_c > urgent_c(g, &o) && now_ns - g->change_ns >= URGENT_NS)
+        a = change(g, fmax(o.soon, 0), o.now, now_ns);
     else
         a = calm_change(g, &o, now_ns);
     a.limit = limit_of(p, g->u);

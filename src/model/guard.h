@@ -4,14 +4,16 @@
  *
  * The limit it moves is a power limit in watts or a clock in MHz; inside it is a share u of the way from floor to
  * baseline, and `use` is how much of that range the card takes up now. A die warms by tens of degrees within tenths of a
- * second when work starts, faster than anyone reads it; what is slow is everything below it. So the guard takes the quick
- * part out (rest = temperature - jump * use, where jump is learnt from what it sees), watches the slow rest and its slope,
- * and keeps u where rest + jump * u ends at the target: safe if the work comes back this instant, right when it stays. */
+ * second when work starts, faster than anyone reads it; what is slow is everything below it. How each sensor follows the
+ * power is learnt while it runs (model/guard_heat.h), and from that comes what may be used: so that the aim is kept if all
+ * of it is used this instant; if it goes on like this for some seconds; and, once that is known well enough, for ever. Work
+ * that comes and goes gets one constant limit, at which its peaks end at the target. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/guard_heat.h"
 #include "model/sample.h"
 
 enum guard_control { GUARD_BY_NONE, GUARD_BY_POWER, GUARD_BY_CLOCKS, GUARD_BY_APP_CLOCKS };
@@ -36,39 +38,40 @@ struct guard_action {
     enum guard_reason reason;
 };
 
-enum guard_pace { GUARD_QUICK, GUARD_SLOW, GUARD_PACES }; /* within seconds, and within half a minute */
-
-struct guard_gain {      /* degrees that the whole range makes, by least squares over what was seen to move */
-    double base;         /* the temperature, smoothed over that time: what moves is measured against it */
-    double moved, moves; /* sums of use times degrees, and of use squared */
-};
-
 struct guard_filter {     /* one sensor; hotter is more, a margin is turned round */
     double read;          /* the last reading */
     double peak;          /* the highest of the last seconds */
-    double smooth, trail; /* over half a second, and a second behind that */
-    double rest;          /* the slow part in degrees */
-    double drift;         /* what changes it besides use, in degrees a second */
-    struct guard_gain gain[GUARD_PACES];
-    double spread; /* variance of readings around their mean, at full load */
-    int64_t at_ns; /* when it was last read; 0: never */
+    double smooth, even;  /* over half a second, and as power is */
+    struct heat heat;     /* how it follows the power */
+    double spread;        /* variance of readings around their mean, at full load */
+    double beyond;        /* how far the peaks of work that comes and goes lie beyond what is foretold of them */
+    double waves;         /* how long they were looked at, in seconds */
+    double crest, told;   /* the highest reading since work last began, and the highest foretold */
+    int64_t at_ns;        /* when it was last read; 0: never */
 };
 
-struct guard_load {              /* how much of the range is used, as the die feels it */
-    double now, smooth, top;     /* as read, over half a second, and the highest of the last seconds */
-    double fast, mid;            /* as the two quick parts of the die follow it */
-    double slow;                 /* and as a cooler follows it */
-    double base[GUARD_PACES];    /* of the quick parts and of the slow one, over the time of each pace */
-    bool is_begun, is_idle;      /* idle: well under the limit */
-    int64_t begun_ns, before_ns; /* when work last began, and the time before that */
+struct guard_cycle { /* from one beginning of work to the next: what was used of the limit at first, and at most */
+    struct heat_use begin, top;
 };
+
+struct guard_load {                /* how much of the range is used, as the die feels it */
+    double now, smooth, top;       /* as read, over half a second, and the highest of the last seconds */
+    double late;                   /* half a second behind */
+    double idle;                   /* the least that was ever seen */
+    struct heat_use use, act;      /* of the range; and of what the limit allows, from 0 to 1 */
+    struct heat_use before, mark;  /* the latter at two beginnings of work, some seconds apart or more, ... */
+    double gap_s;                  /* ... and how many; 0: unknown */
+    struct guard_cycle cycle[2];   /* this time, and the last */
+    bool is_begun, is_on, is_late; /* late: power is told as a mean of a second */
+    int64_t on_ns, off_ns;        /* when work last began and ended */
+    int64_t mark_ns;              /* when `mark` was */
+    double on_s, off_s, period_s; /* how long it worked and paused, and from one beginning to the next; 0: unknown */
+};
+
+enum guard_habit { GUARD_IDLE, GUARD_STEADY, GUARD_WAVES }; /* what work does, of late */
 
 struct guard_window {   /* since the last change, or since it was last looked at */
     double sum;         /* of shares wanted in the present interval */
-    double near, least; /* the share wanted, smoothed, and its least of the whole time */
-    double hottest;     /* reading of the whole time, above its target */
-    double peak, crest; /* the same of this interval; and of those before, slowly forgotten */
-    bool is_full;       /* the card was at its limit at some time */
     unsigned count;
     int64_t begun_ns, whole_ns; /* of the interval and of the whole time */
 };
@@ -76,9 +79,11 @@ struct guard_window {   /* since the last change, or since it was last looked at
 struct guard_state {
     struct guard_filter filter[GUARD_SENSORS];
     struct guard_load load;
+    enum guard_habit habit;
     struct guard_window window;
     double u, limit;        /* share in force, and the limit last told */
     double floor, baseline; /* what it is a share of */
+    double raises;          /* of the last minute or so */
     int64_t begun_ns, change_ns, now_ns;
     int64_t slow_ns; /* when readings were last far apart */
     bool is_begun;

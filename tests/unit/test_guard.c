@@ -194,6 +194,24 @@ static void the_policy_may_change(void **state) {
     assert_true(g.u >= 0 && g.u <= 1);
 }
 
+/* An idle card that was throttled has its baseline back soon, whatever it is read by. */
+static void an_idle_card_is_given_back(void **state) {
+    static const double begins[] = {200, 450, 690};
+    for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
+        struct guard_policy p = policy();
+        struct guard_state g = {0};
+        int64_t now = 5 * S;
+        guard_begin(&g, &p, begins[i], now);
+        double limit = begins[i];
+        for (int n = 0; n < 30; n++) { /* at 1 Hz, as cool cards are read */
+            struct sample s = sample_of((struct reading){38, ABSENT, ABSENT, 80});
+            now += S;
+            limit = guard_step(&g, &p, &s, now).limit;
+        }
+        if (limit != 700) fail_msg("from %g: at %g after 30 s", begins[i], limit);
+    }
+}
+
 static void headroom_is_that_of_the_worst(void **state) {
     struct guard_policy p = policy();
     struct guard_state g = {0};
@@ -233,6 +251,7 @@ int main(void) {
                                        cmocka_unit_test(numbers_that_are_none_do_no_harm),
                                        cmocka_unit_test(time_may_jump),
                                        cmocka_unit_test(the_policy_may_change),
+                                       cmocka_unit_test(an_idle_card_is_given_back),
                                        cmocka_unit_test(headroom_is_that_of_the_worst),
                                        cmocka_unit_test(begins_where_the_card_is)};
     return cmocka_run_group_tests(tests, NULL, NULL);
