@@ -56,7 +56,8 @@ static void judge(struct row *r) {
     miss(r, sc->model && rule_acts && g->work <= r->rule.work, "less work than the rule");
     if (sc->has_budget) return; /* nobody would not keep it */
     miss(r, r->none.over_c > sc->allowed_c && g->over_c >= r->none.over_c, "hotter than with nobody");
-    miss(r, r->none.over_c <= (sc->model ? 0 : -ROUNDING_C) && g->work < COOL_WORK_LEAST * r->none.work, "less work than with nobody");
+    miss(r, r->none.over_c <= (sc->model ? 0 : -ROUNDING_C) && g->work < COOL_WORK_LEAST * r->none.work,
+         "less work than with nobody");
 }
 
 static void row_run(struct row *r, const struct rig_scenario *sc) {
@@ -171,24 +172,26 @@ static struct random_sum random_run(uint64_t first, int plants) {
     printf("%-44s %8s %8s %8s %8s %8s\n", "", "least", "5 %", "median", "95 %", "most");
     struct spread *all[] = {&over, &settled, &changes, &work, &against, &cool};
     for (size_t k = 0; k < ARRAY_LEN(all); k++) spread_print(all[k], plants);
-    printf("%d of %d missed a target; the simple rule passed the target further on %d and did less work on %d; with its\n"
-           "threshold lowered until it was no hotter it did no more work on %d\n",
-           sum.missed, plants, sum.rule_hotter, sum.rule_slower, sum.cool_slower);
+    printf(
+        "%d of %d missed a target; the simple rule passed the target further on %d and did less work on %d; with its\n"
+        "threshold lowered until it was no hotter it did no more work on %d\n",
+        sum.missed, plants, sum.rule_hotter, sum.rule_slower, sum.cool_slower);
     return sum;
 }
 
 /* ---- all of it ---- */
 
 static void heading(void) {
-    printf(
-        "Overshoot is the highest true temperature (core or memory, at 50 Hz, before rounding) less the target.\n"
-        "Settled: seconds after a disturbance, or after the card would pass its target with nobody to hold it if that is\n"
-        "later, until the mean of each second stays below target + 0.75 C (a sensor of whole degrees tells no less) and,\n"
-        "under steady load, the limit within 5 %% of the baseline of its final mean.\n"
-        "Changes a minute are counted from %.0f s after the last disturbance, of the busiest card.\n"
-        "Work is in %% of what the best constant limit does, which keeps the target itself.\n"
-        "The guard reads at 10 Hz within 20 C of its target and at 1 Hz further off, the rule always at 10 Hz.\n\n",
-        RIG_SETTLE_S);
+    printf("Overshoot is the highest true temperature (core or memory, at 50 Hz, before rounding) less the target.\n"
+           "Settled: seconds after a disturbance, or after the card would pass its target with nobody to hold it if "
+           "that is\n"
+           "later, until the mean of each second stays below target + 0.75 C (a sensor of whole degrees tells no less) "
+           "and,\n"
+           "under steady load, the limit within 5 %% of the baseline of its final mean.\n"
+           "Changes a minute are counted from %.0f s after the last disturbance, of the busiest card.\n"
+           "Work is in %% of what the best constant limit does, which keeps the target itself.\n"
+           "The guard reads at 10 Hz within 20 C of its target and at 1 Hz further off, the rule always at 10 Hz.\n\n",
+           RIG_SETTLE_S);
     printf("%-33s %7s %6s %7s %8s | %7s %7s | %7s %7s | %5s\n", "", "guard C", "settl.", "chg/min", "work %", "rule C",
            "work %", "nobody", "work %", "const");
 }

@@ -234,7 +234,8 @@ static void step(struct rig *r, const struct rig_world *w, int second, struct ri
 }
 
 /* The last second of [from, to) in which a card was not settled yet, counted from `since`. */
-static double unsettled_s(const struct rig_scenario *sc, const struct rig_outcome *o, int i, int from, int to, int since) {
+static double unsettled_s(const struct rig_scenario *sc, const struct rig_outcome *o, int i, int from, int to,
+                          int since) {
     double final = 0;
     for (int k = to - 60; k < to; k++) final += o->limit[i][k] / 60;
     for (int k = to - 1; k >= from; k--) {

@@ -34,7 +34,7 @@ struct rig_scenario {
     bool is_averaged;           /* power as a mean of a second only */
     bool is_blind, has_budget;
     bool has_margin; /* the driver's margin counts, too */
-    uint64_t seed; /* of a toy */
+    uint64_t seed;   /* of a toy */
     struct toy_traits toy;
 };
 

@@ -3,22 +3,14 @@
 #include <math.h>
 #include <stddef.h>
 
-#ifdef TUNE
-#include <stdio.h>
-extern double tune[100];
-#define TN(k, v) (isnan(tune[k]) ? (v) : tune[k])
-#else
-#define TN(k, v) (v)
-#endif
-
 /* Numbers without a measured origin were found by a search over the plants of bench/guard and over random cards of other
  * seeds than the bench draws. Whoever changes one runs the bench.
  *
  * Where to aim. Readings are whole degrees, and the die swings around its mean with the power of one and the same work:
  * the peaks of that swing may pass the target by less than a degree. */
-#define ALLOW_C TN(20, 0.508)
-#define AIM_MOST_C TN(21, -0.903)   /* above the target, for a card whose readings stand still */
-#define PEAK_SIGMAS TN(22, 4.92) /* the largest of thousands of readings, against a mean of half a second */
+#define ALLOW_C 0.6
+#define AIM_MOST_C (-0.903) /* above the target, for a card whose readings stand still */
+#define PEAK_SIGMAS 5.3     /* the largest of thousands of readings, against a mean of half a second */
 #define SWING_MOST_C 4.0
 #define SPREAD_FIRST 0.1 /* variance of readings before any is measured */
 #define SPREAD_S 45.0
@@ -26,81 +18,83 @@ extern double tune[100];
 #define ROUNDING (1.0 / 12) /* the variance that rounding to whole degrees adds */
 
 /* Power and temperature, made alike before they are compared. */
-#define SMOOTH_S TN(23, 0.536)           /* both are smoothed: temperatures come late, by up to half a second */
-#define LATE_SMOOTH_S TN(58, 0.158) /* of the temperature alone, where power is a mean of a second and late itself */
-#define LATE_S TN(24, 0.624)               /* power that changed within this time is not yet seen in the temperature ... */
-#define HASTE_C TN(26, 22)             /* ... which makes a reading so uncertain, for a change by the whole range */
-#define NOISE_C TN(25, 0.888)             /* of a reading in quiet times; readings a tenth of a second apart are no two */
-#define SHAKE_NOISE TN(69, 1.5)     /* of its variance that the swing adds */
-#define QUICK_S TN(71, 10.0)          /* work that comes and goes faster than this ... */
-#define QUICK_NOISE TN(70, 20)      /* ... is always changing: so many times the variance */
-#define LEARN_S 0.3                   /* readings further apart tell power and temperature of different moments ... */
-#define SLOW_NOISE_C TN(27, 2.72)   /* ... and are so much more uncertain */
-#define CLOCK_EXPONENT 1.35           /* of heat over clock, voltage and all */
-#define IDLE_USE 0.05                 /* a card idles so far below the floor at least */
-#define ACT_LEAST 0.02                /* a smaller range between idling and the limit is taken for this */
-#define FILL_MOST 0.06                /* cards keep a little under their limit */
-#define GAP_S 10.0                    /* after a silence of this length it starts anew */
-#define PEAK_FALL_CS 2.0              /* so fast a peak is forgotten, for the choice of the reading rate */
+#define SMOOTH_S 0.536      /* both are smoothed: temperatures come late, by up to half a second */
+#define LATE_SMOOTH_S 0.158 /* of the temperature alone, where power is a mean of a second and late itself */
+#define LATE_S 0.624        /* power that changed within this time is not yet seen in the temperature ... */
+#define HASTE_C 22.0        /* ... which makes a reading so uncertain, for a change by the whole range */
+#define NOISE_C 0.888       /* of a reading in quiet times; readings a tenth of a second apart are no two */
+#define SHAKE_NOISE 1.5     /* of its variance that the swing adds */
+#define QUICK_S 10.0        /* work that comes and goes faster than this ... */
+#define QUICK_NOISE 20.0    /* ... is always changing: so many times the variance */
+#define LEARN_S 0.3         /* readings further apart tell power and temperature of different moments ... */
+#define SLOW_NOISE_C 2.72   /* ... and are so much more uncertain */
+#define CLOCK_EXPONENT 1.35 /* of heat over clock, voltage and all */
+#define IDLE_USE 0.05       /* a card idles so far below the floor at least */
+#define ACT_LEAST 0.02      /* a smaller range between idling and the limit is taken for this */
+#define FILL_MOST 0.06      /* cards keep a little under their limit */
+#define GAP_S 10.0          /* after a silence of this length it starts anew */
+#define PEAK_FALL_CS 2.0    /* so fast a peak is forgotten, for the choice of the reading rate */
 
 /* How far it looks ahead under steady work, and how sure it must be. */
-#define LEAD_S TN(30, 6.44)
-#define DRIFT_MORE_S TN(61, 0.953)   /* a drift of the base is seen this late */
-#define DOUBT TN(32, 0.33)                 /* of the standard deviation that is not counted as room ... */
-#define DOUBT_FREE_C TN(33, 0.374)   /* ... beyond this */
-#define STEADY_DOUBT TN(34, 1.58)   /* deviations above what it could keep up for ever that are given while it warms ... */
-#define STEADY_SLACK TN(35, 0.0274)   /* ... and this share */
-#define UNDER TN(55, 0.101)                 /* so far below that it is not lowered ... */
-#define UNDER_C TN(56, 0.494)             /* ... unless readings are this far above the aim */
-#define FAR_C TN(50, 7.7)                 /* further from its aim nothing is urgent */
-#define FIRST_C TN(57, 0.5)             /* a card at its baseline may come so far above the target, ... */
-#define FIRST_LEAD_S TN(63, 1)   /* ... within this time, ... */
-#define FIRST_RISE_CS TN(67, 0.4) /* ... if it comes as slowly as this: air that warms, not work that begins */
+#define LEAD_S 6.44
+#define DRIFT_MORE_S 0.953  /* a drift of the base is seen this late */
+#define DOUBT 0.33          /* of the standard deviation that is not counted as room ... */
+#define DOUBT_FREE_C 0.374  /* ... beyond this */
+#define STEADY_DOUBT 1.58   /* deviations above what it could keep up for ever that are given while it warms ... */
+#define STEADY_SLACK 0.0274 /* ... and this share */
+#define UNDER 0.101         /* so far below that it is not lowered ... */
+#define UNDER_C 0.494       /* ... unless readings are this far above the aim */
+#define FAR_C 7.7           /* further from its aim nothing is urgent */
+#define FIRST_C 0.5         /* a card at its baseline may come so far above the target, ... */
+#define FIRST_LEAD_S 1.0    /* ... within this time, ... */
+#define FIRST_RISE_CS 0.4   /* ... if it comes as slowly as this: air that warms, not work that begins */
 #define EVER_S 1000.0
-#define ATTACK_S TN(48, 4.17)           /* work that has just begun is taken for steady work at once */
+#define ATTACK_S 4.17 /* work that has just begun is taken for steady work at once */
 
 /* What is urgent: expected beyond the aim by this. */
-#define URGENT_C TN(36, 0.572)
-#define WAVE_HURRY_C TN(64, 1.6) /* of work that comes and goes: it was through this before */
-#define URGENT_REACH_S TN(53, 3.45)
+#define URGENT_C 0.572
+#define WAVE_HURRY_C 1.6 /* of work that comes and goes: it was through this before */
+#define WAVE_ABOVE 0.1   /* only if its limit is not this far above what it can bear on the whole */
+#define URGENT_REACH_S 3.45
 #define URGENT_NS 400000000ll
-#define EXCESS_GAIN TN(37, 1)     /* what is above the aim is taken back so many times ... */
-#define EXCESS_FREE_C TN(51, 0.402) /* ... beyond this, which may be rounding */
-#define TOP_FALL 0.1                  /* a second, of the use that a late reading belongs to */
+#define EXCESS_GAIN 1.0       /* what is above the aim is taken back so many times ... */
+#define EXCESS_MOST_C (-0.45) /* the aim for this: not as low as the other, where readings stand still */
+#define EXCESS_FREE_C 0.402   /* ... beyond this, which may be rounding */
+#define TOP_FALL 0.1          /* a second, of the use that a late reading belongs to */
 #define SLOW_URGENT_C 4.0
 #define SLOW_NS 8000000000ll /* an idle card that was read seldom until now may have been seen at odd moments */
 
 /* What is not: once in an interval, part of the way. */
 #define CALM_NS 10000000000ll /* 6 a minute */
 #define CALM_S 10.0
-#define REACH_S TN(54, 15)           /* what a change does is counted over this time */
-#define LOWER_BAND_C TN(40, 0.178) /* less is not worth a change */
-#define RAISE_BAND_C TN(41, 1.1)
-#define LOWER_GAIN TN(42, 0.8)
-#define RAISE_GAIN TN(43, 0.396)
-#define WAVE_GAIN TN(44, 0.514)
-#define RAISE_NEAR_C TN(62, 5.12) /* up to this below its aim it is raised in one go ... */
-#define RAISE_MOST 0.35             /* ... but by no more than this */
-#define MUCH_C TN(72, 5) /* so far below its aim a card was lowered too much: ... */
-#define MUCH_NS ((int64_t)(TN(73, 3) * 1e9)) /* ... it is raised sooner */
+#define REACH_S 15.0       /* what a change does is counted over this time */
+#define LOWER_BAND_C 0.178 /* less is not worth a change */
+#define RAISE_BAND_C 1.1
+#define LOWER_GAIN 0.8
+#define RAISE_GAIN 0.43
+#define WAVE_GAIN 0.514
+#define RAISE_NEAR_C 5.12    /* up to this below its aim it is raised in one go ... */
+#define RAISE_MOST 0.35      /* ... but by no more than this */
+#define MUCH_C 5.0           /* so far below its aim a card was lowered too much: ... */
+#define MUCH_NS 3000000000ll /* ... it is raised sooner */
 #define RAISES_S 60.0
-#define RAISES_MOST TN(66, 1.97) /* in that time; each is followed by a lowering or two where something swings */
-#define NEARLY_ALL 0.98           /* so near to the baseline it is the baseline */
-#define WANT_LEAST (-0.5)         /* shares wanted are counted a little beyond what can be had */
+#define RAISES_MOST 1.97  /* in that time; each is followed by a lowering or two where something swings */
+#define NEARLY_ALL 0.98   /* so near to the baseline it is the baseline */
+#define WANT_LEAST (-0.5) /* shares wanted are counted a little beyond what can be had */
 #define WANT_MOST 1.5
-#define IDLE_WAIT_S TN(47, 14) /* an idle card is looked at for so long before it is given back what it can bear */
+#define IDLE_WAIT_S 14.0 /* an idle card is looked at for so long before it is given back what it can bear */
 
 /* Work that comes and goes. */
-#define ON_ACT 0.6 /* of what the limit allows: it works ... */
-#define OFF_ACT 0.4 /* ... and it pauses */
-#define WAVE_MOST_S 120.0 /* it comes and goes if it began twice within this */
-#define WAVE_LONGER 1.3   /* it still does if it works or pauses this many times as long as before ... */
-#define WAVE_SPARE_S 5.0  /* ... and this */
-#define WAVE_AIM_C TN(45, 0)       /* above the target, for its peaks */
-#define WAVE_URGENT_C TN(49, -0.0267) /* the same for what is urgent */
-#define WAVE_LEAD_S TN(31, 1.21)
-#define MARK_S TN(59, 17) /* beginnings closer than this tell too little of where the slow part goes */
-#define BEYOND_S TN(46, 45.6)
+#define ON_ACT 0.6           /* of what the limit allows: it works ... */
+#define OFF_ACT 0.4          /* ... and it pauses */
+#define WAVE_MOST_S 120.0    /* it comes and goes if it began twice within this */
+#define WAVE_LONGER 1.3      /* it still does if it works or pauses this many times as long as before ... */
+#define WAVE_SPARE_S 5.0     /* ... and this */
+#define WAVE_AIM_C (-0.15)   /* above the target, for its peaks */
+#define WAVE_URGENT_C (-0.3) /* the same for what is urgent */
+#define WAVE_LEAD_S 1.21
+#define MARK_S 17.0 /* beginnings closer than this tell too little of where the slow part goes */
+#define BEYOND_S 45.6
 #define BEYOND_MOST_C 12.0
 
 static const int metric_of[GUARD_SENSORS] = {METRIC_TEMP_CORE, METRIC_TEMP_MEMORY, METRIC_TEMP_MARGIN};
@@ -141,7 +135,8 @@ static double limit_of(const struct guard_policy *p, double u) {
 }
 
 /* How much of the limit's range the card uses now; below 0 when it idles under the floor. */
-static double use_now(const struct guard_state *g, const struct guard_policy *p, const struct sample *s, bool is_seldom) {
+static double use_now(const struct guard_state *g, const struct guard_policy *p, const struct sample *s,
+                      bool is_seldom) {
     bool is_mean = is_seldom && sample_has(s, METRIC_POWER); /* a moment says little of a second */
     int watts = sample_has(s, METRIC_POWER_INSTANT) && !is_mean ? METRIC_POWER_INSTANT : METRIC_POWER;
     double held = g->u;
@@ -149,7 +144,8 @@ static double use_now(const struct guard_state *g, const struct guard_policy *p,
     if (p->control != GUARD_BY_POWER && sample_has(s, METRIC_CLOCK_GRAPHICS))
         held = clamp(share_of(p, s->value[METRIC_CLOCK_GRAPHICS] * 1e-6), 0, 1);
     double busy = sample_has(s, METRIC_UTIL_GPU) ? s->value[METRIC_UTIL_GPU] : 1;
-    double idle = heat_of(p, p->floor) / (heat_of(p, p->baseline) - heat_of(p, p->floor)); /* below the floor: no clock */
+    double idle =
+        heat_of(p, p->floor) / (heat_of(p, p->baseline) - heat_of(p, p->floor)); /* below the floor: no clock */
     return busy * (held + idle) - idle;
 }
 
@@ -294,7 +290,8 @@ static double wanted_ahead(const struct guard_state *g, const struct heat_guess 
 }
 
 /* A card that was never held is not held before it must be: it comes slowly, and will not be too hot in seconds. */
-static bool is_early(const struct guard_state *g, const struct heat_guess *q, int i, const struct outset *s, double most) {
+static bool is_early(const struct guard_state *g, const struct heat_guess *q, int i, const struct outset *s,
+                     double most) {
     struct line c = ahead(g, q, i, &s->now, 1, s->level), d = ahead(g, q, i, &s->first, 1, s->level);
     double now_c = c.at0 + c.slope * g->u, then_c = d.at0 + d.slope * g->u;
     return g->u >= 1 && then_c < most && then_c - now_c < FIRST_RISE_CS * FIRST_LEAD_S;
@@ -380,7 +377,7 @@ static struct wish wanted(const struct guard_state *g, const struct guard_filter
     }
     if (g->habit == GUARD_STEADY && f->peak < aim - FAR_C) w.soon = fmax(w.soon, g->u);
     if (is_wave && !l->is_on) w.soon = fmax(w.soon, g->u); /* what was seen while it went is of no use */
-    double excess = f->smooth - aim - EXCESS_FREE_C;
+    double excess = f->smooth - fmax(aim, target + fmin(ALLOW_C - swing_c(f), EXCESS_MOST_C)) - EXCESS_FREE_C;
     if (excess > 0) w.soon = fmin(w.soon, (is_wave ? g->u : l->top) - EXCESS_GAIN * excess / jump);
     if (!is_wave) w.whole = w.soon;
     return w;
@@ -463,7 +460,8 @@ static struct guard_action change(struct guard_state *g, double u, enum guard_re
 
 /* Degrees beyond the aim that cannot wait. */
 static double urgent_c(const struct guard_state *g, const struct outlook *o) {
-    return o->is_slow ? SLOW_URGENT_C : g->habit == GUARD_WAVES ? WAVE_HURRY_C : URGENT_C;
+    bool is_usual = g->habit == GUARD_WAVES && g->u < o->whole + WAVE_ABOVE;
+    return o->is_slow ? SLOW_URGENT_C : is_usual ? WAVE_HURRY_C : URGENT_C;
 }
 
 /* Nothing hurries: once an interval, part of the way to what was wanted on the whole. Work that comes and goes is given
@@ -545,14 +543,6 @@ struct guard_action guard_step(struct guard_state *g, const struct guard_policy 
     o.is_slow = g->habit == GUARD_IDLE && now_ns - g->slow_ns < SLOW_NS;
     window_take(g, &o);
 
-#ifdef TUNE
-    if (tune[99] > 0) {
-        const struct guard_filter *f = &g->filter[0];
-        printf("%6.1f T%+.0f sm%+.2f | u %.3f now %.2f act %.2f habit %d | soon %.3f whole %.3f |", now_ns * 1e-9 - 1, f->read - p->target[0], f->smooth - p->target[0], g->u, g->load.now, g->load.act.fast, g->habit, o.soon, o.whole);
-        for (int i = 0; i < 3; i++) printf(" [%.2f: b%.1f d%.2f F%.1f M%.1f S%.1f]", f->heat.guess[i].weight, f->heat.guess[i].x[0], f->heat.guess[i].x[1], f->heat.guess[i].x[2], f->heat.guess[i].x[3], f->heat.guess[i].x[4]);
-        printf(" beyond %.2f spread %.2f sur %.2f\n", f->beyond, f->spread, f->heat.surprise);
-    }
-#endif
     struct guard_action a;
     if (o.is_blind)
         a = change(g, 0, GUARD_BLIND, now_ns);

@@ -38,16 +38,16 @@ struct guard_action {
     enum guard_reason reason;
 };
 
-struct guard_filter {     /* one sensor; hotter is more, a margin is turned round */
-    double read;          /* the last reading */
-    double peak;          /* the highest of the last seconds */
-    double smooth, even;  /* over half a second, and as power is */
-    struct heat heat;     /* how it follows the power */
-    double spread;        /* variance of readings around their mean, at full load */
-    double beyond;        /* how far the peaks of work that comes and goes lie beyond what is foretold of them */
-    double waves;         /* how long they were looked at, in seconds */
-    double crest, told;   /* the highest reading since work last began, and the highest foretold */
-    int64_t at_ns;        /* when it was last read; 0: never */
+struct guard_filter {    /* one sensor; hotter is more, a margin is turned round */
+    double read;         /* the last reading */
+    double peak;         /* the highest of the last seconds */
+    double smooth, even; /* over half a second, and as power is */
+    struct heat heat;    /* how it follows the power */
+    double spread;       /* variance of readings around their mean, at full load */
+    double beyond;       /* how far the peaks of work that comes and goes lie beyond what is foretold of them */
+    double waves;        /* how long they were looked at, in seconds */
+    double crest, told;  /* the highest reading since work last began, and the highest foretold */
+    int64_t at_ns;       /* when it was last read; 0: never */
 };
 
 struct guard_cycle { /* from one beginning of work to the next: what was used of the limit at first, and at most */
@@ -63,15 +63,15 @@ struct guard_load {                /* how much of the range is used, as the die 
     double gap_s;                  /* ... and how many; 0: unknown */
     struct guard_cycle cycle[2];   /* this time, and the last */
     bool is_begun, is_on, is_late; /* late: power is told as a mean of a second */
-    int64_t on_ns, off_ns;        /* when work last began and ended */
-    int64_t mark_ns;              /* when `mark` was */
-    double on_s, off_s, period_s; /* how long it worked and paused, and from one beginning to the next; 0: unknown */
+    int64_t on_ns, off_ns;         /* when work last began and ended */
+    int64_t mark_ns;               /* when `mark` was */
+    double on_s, off_s, period_s;  /* how long it worked and paused, and from one beginning to the next; 0: unknown */
 };
 
 enum guard_habit { GUARD_IDLE, GUARD_STEADY, GUARD_WAVES }; /* what work does, of late */
 
-struct guard_window {   /* since the last change, or since it was last looked at */
-    double sum;         /* of shares wanted in the present interval */
+struct guard_window { /* since the last change, or since it was last looked at */
+    double sum;       /* of shares wanted in the present interval */
     unsigned count;
     int64_t begun_ns, whole_ns; /* of the interval and of the whole time */
 };

@@ -3,44 +3,40 @@
 #include <math.h>
 #include <string.h>
 
-#ifdef TUNE
-double tune[100] = {[0 ... 99] = NAN};
-#define TN(k, v) (isnan(tune[k]) ? (v) : tune[k])
-#else
-#define TN(k, v) (v)
-#endif
-
 /* Fitted on an H200: 0.18 s and 1.95 s. */
-#define FAST_S TN(0, 0.204)
-#define MID_S TN(1, 1.96)
+#define FAST_S 0.204
+#define MID_S 1.96
 static const double slow_s[HEAT_GUESSES] = {8, 15, 28};
 
 /* Degrees that the whole range makes before anything was seen, and how far that may be off. */
-#define JUMP_C TN(2, 20) /* fast and mid together */
-#define JUMP_OFF_C TN(3, 8)
-#define MID_SHARE TN(4, 0.209)
-#define MID_OFF_C TN(5, 1.33)
-#define SLOW_C TN(6, 25.7)
-#define SLOW_OFF_C TN(7, 10)
+#define JUMP_C 20.0 /* fast and mid together */
+#define JUMP_OFF_C 8.0
+#define MID_SHARE 0.209
+#define MID_OFF_C 1.33
+#define SLOW_C 25.7
+#define SLOW_OFF_C 10.0
 
-/* How fast each may change, a second. */
-#define BASE_WALK TN(8, 0.03)
-#define DRIFT_WALK TN(9, 0.02)
-#define FAST_WALK TN(10, 0.02)
-#define MID_WALK TN(11, 0.01)
-#define SLOW_WALK TN(12, 0.1)
-#define DRIFT_S TN(13, 15)
-#define SURPRISE_S TN(14, 1.35)
-#define SURPRISE_C TN(15, 0.636)
+/* How fast each may change, in a second. */
+#define BASE_WALK 0.03
+#define DRIFT_WALK 0.02
+#define FAST_WALK 0.02
+#define MID_WALK 0.01
+#define SLOW_WALK 0.1
+#define DRIFT_S 15.0 /* a drift dies away in this time unless it is seen again */
+
+/* Readings that stay away from what was foretold: the cooling fails, and then a drift may change so many times faster. */
+#define SURPRISE_S 1.35
+#define SURPRISE_C 0.636
 #define SURPRISE_NOISE_C 2.0 /* nothing is strange while readings are as uncertain as this */
-#define SHAKEN TN(68, 1.2)
-#define SURPRISE_MOST TN(16, 36.8)
-#define ROUNDED_C TN(19, 0.5)
-#define ROUNDED_SHARE TN(60, 0.2)
-#define MISFIT_S TN(17, 60)
-#define ROUNDED_C TN(19, 0.5)
-#define ROUNDED_SHARE TN(60, 0.2)
-#define MISFIT_SCALE TN(18, 65.5)
+#define SHAKEN 1.0           /* of the swing that is not strange either */
+#define SURPRISE_MOST 36.8
+
+#define ROUNDED_C 0.5     /* a reading of whole degrees is as good for anything so near to it ... */
+#define ROUNDED_SHARE 0.2 /* ... or nearly so */
+
+/* Guesses are weighed by how far they missed, in standard deviations, over this time. */
+#define MISFIT_S 60.0
+#define MISFIT_SCALE 65.5
 
 static double clamp(double v, double least, double most) { return v > most ? most : v > least ? v : least; }
 
@@ -93,7 +89,8 @@ void heat_settle(struct heat *h, const struct heat_use *u, double read_c) {
         double own = 0.3;
         g->x[HEAT_DRIFT] = 0;
         g->x[HEAT_BASE] += read_c - foretold(g, u, i);
-        for (int k = 0; k < HEAT_TERMS; k++) g->p[k][HEAT_BASE] = g->p[HEAT_BASE][k] = g->p[k][HEAT_DRIFT] = g->p[HEAT_DRIFT][k] = 0;
+        for (int k = 0; k < HEAT_TERMS; k++)
+            g->p[k][HEAT_BASE] = g->p[HEAT_BASE][k] = g->p[k][HEAT_DRIFT] = g->p[HEAT_DRIFT][k] = 0;
         g->p[HEAT_DRIFT][HEAT_DRIFT] = 0.01;
         double var[HEAT_TERMS] = {0};
         for (int k = HEAT_FAST; k < HEAT_TERMS; k++)

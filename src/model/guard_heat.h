@@ -27,9 +27,9 @@ struct heat {
     double surprise; /* how far readings were from what was foretold, of late */
 };
 
-struct heat_ahead { /* what the base and shares of the present come to after some seconds */
-    double s;       /* how many */
-    double drift;   /* of which the drift counts so many */
+struct heat_ahead {                 /* what the base and shares of the present come to after some seconds */
+    double s;                       /* how many */
+    double drift;                   /* of which the drift counts so many */
     double mid, slow[HEAT_GUESSES]; /* shares of the way to a new use */
 };
 
