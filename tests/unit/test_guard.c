@@ -102,9 +102,9 @@ static void lowers_fast_and_raises_slowly(void **state) {
     feed(&g, &p, (struct reading){60, ABSENT, ABSENT, 690}, 30, &now);
     double lowered = feed(&g, &p, (struct reading){92, ABSENT, ABSENT, 690}, 2, &now).limit;
     assert_true(lowered < 600);
-    assert_true(feed(&g, &p, (struct reading){55, ABSENT, ABSENT, lowered}, 2.5, &now).limit <= lowered);
+    assert_true(feed(&g, &p, (struct reading){55, ABSENT, ABSENT, lowered}, 1, &now).limit <= lowered);
     /* so far below its target it comes back within seconds, but not all at once */
-    assert_true(feed(&g, &p, (struct reading){55, ABSENT, ABSENT, lowered}, 2.5, &now).limit <= lowered + 180);
+    assert_true(feed(&g, &p, (struct reading){55, ABSENT, ABSENT, lowered}, 4, &now).limit <= lowered + 180);
     feed(&g, &p, (struct reading){55, ABSENT, ABSENT, 700}, 300, &now);
     assert_true(g.u == 1);
 }
