@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "net/http_parse.h"
+#include "net/proxy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -24,6 +25,13 @@ static void check_head(const struct http_head *h) {
     buf_done(&name);
     buf_done(&value);
     http_list_has(http_field(h, "accept-encoding"), "gzip");
+    struct proxies p;
+    struct in6_addr from = {
+        .s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 10}
+    };
+    bool is_tls = false;
+    if (proxies_parse("10.0.0.0/8, ::1", &p, &e) < 0) abort();
+    proxies_origin(&p, h, &from, &is_tls);
 }
 
 static size_t take_chunks(const char *bytes, size_t len, size_t step, struct buf *body, int *result) {
