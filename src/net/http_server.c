@@ -44,6 +44,7 @@ struct http_listener {
 void conn_kill(struct http_conn *c) {
     if (c->state == CONN_DEAD) return;
     c->state = CONN_DEAD;
+    c->server->count--; /* it makes room at once */
     bufferevent_disable(c->bev, EV_READ | EV_WRITE);
     bufferevent_setcb(c->bev, NULL, NULL, NULL, NULL);
     c->next_dead = c->server->dead;
@@ -60,7 +61,7 @@ static void conn_free(struct http_conn *c) {
     }
     *c->back = c->next;
     if (c->next) c->next->back = c->back;
-    c->server->count--;
+    if (c->state != CONN_DEAD) c->server->count--;
     bufferevent_free(c->bev);
     buf_done(&r->bytes);
     buf_done(&r->body);
@@ -239,8 +240,22 @@ static void peer_from(struct http_peer *p, const struct http_listener *l, int fd
     }
 }
 
-static bool is_crowded(const struct http_server *s, const struct http_peer *p, const struct sockaddr *address) {
-    if (s->count >= s->limits.connections) return true;
+static bool is_idle(const struct http_conn *c) {
+    return c->state == CONN_LINGER || (c->state == CONN_HEAD && !c->looked);
+}
+
+/* Who has waited longest between two requests makes room for who has something to ask. */
+static bool make_room(struct http_server *s) {
+    struct http_conn *idle = NULL;
+    for (struct http_conn *c = s->conns; c; c = c->next)
+        if (is_idle(c) && (!idle || c->deadline_ns < idle->deadline_ns)) idle = c;
+    if (!idle) return false;
+    conn_kill(idle);
+    return true;
+}
+
+static bool is_crowded(struct http_server *s, const struct http_peer *p, const struct sockaddr *address) {
+    if (s->count >= s->limits.connections && !make_room(s)) return true;
     if (p->is_unix || is_loopback(address)) return false;
     if (s->service.is_proxy && s->service.is_proxy(s->service.ctx, &p->address)) return false;
     unsigned n = 0;

@@ -20,7 +20,7 @@
 
 /* What one side may ask of the other; all sizes in bytes. */
 struct http_limits {
-    unsigned connections;
+    unsigned connections; /* beyond these an idle one makes room, or the new one is closed */
     unsigned per_address; /* of one address beyond loopback that is no proxy's */
     int64_t idle_ns;      /* between two requests */
     int64_t request_ns;   /* from a request's first byte to its last */

@@ -10,6 +10,8 @@
 #include "server/pages.h"
 #include "server/server.h"
 
+#define BODY_SMALL 4096 /* bytes of a body that are read of anybody */
+
 /* clang-format off */
 const struct route routes[] = {
     {HTTP_GET, "/healthz",             LOCAL_OPEN, api_health,  "Whether the server runs", "`{\"status\":\"ok\"}`"},
@@ -143,7 +145,7 @@ static bool may_call(struct call *c) {
     return false;
 }
 
-bool routes_may_read(void *ctx, struct http_request *r) {
+bool routes_may_read(void *ctx, const struct http_request *r) {
     struct server *s = ctx;
     struct auth_ask ask;
     struct caller who = {0};
@@ -248,8 +250,10 @@ static size_t body_max(void *ctx, const struct http_request *r) {
     const char *params[CALL_PARAMS_MAX], *path = below(ctx, r);
     if (r->head.length == 0) return 0;
     const struct route *route = path ? route_find(r->head.method, path, params, &room, &allowed) : NULL;
-    if (!route || !route->body) return 4096; /* enough to refuse it with a sentence */
-    return route->body_max ? route->body_max : HTTP_BODY_MAX;
+    if (!route || !route->body) return BODY_SMALL; /* enough to refuse it with a sentence */
+    size_t most = route->body_max ? route->body_max : HTTP_BODY_MAX;
+    /* nobody fills the memory before he has said who he is */
+    return most > BODY_SMALL && !routes_may_read(ctx, r) ? BODY_SMALL : most;
 }
 
 static void refuse(void *ctx, struct http_request *r, int status, const char *sentence) {

@@ -41,7 +41,7 @@ struct server;
 void routes_service(struct server *s, struct http_service *ret);
 
 /* Whether whoever sent this request is still signed in. ctx: the server. */
-bool routes_may_read(void *ctx, struct http_request *r);
+bool routes_may_read(void *ctx, const struct http_request *r);
 
 /* What is written from the table. */
 void routes_openapi(const char *base_path, struct buf *b);

@@ -21,7 +21,7 @@ struct reader {
 
 struct streams {
     struct live *live;
-    bool (*may_read)(void *ctx, struct http_request *r);
+    bool (*may_read)(void *ctx, const struct http_request *r);
     void *ctx;
     int64_t checked_ns;
     struct reader *first;
@@ -161,8 +161,8 @@ int streams_add(struct streams *s, struct http_request *request, struct error *e
     return 0;
 }
 
-struct streams *streams_new(struct loop *l, struct live *live, bool (*may_read)(void *ctx, struct http_request *r),
-                            void *ctx) {
+struct streams *streams_new(struct loop *l, struct live *live,
+                            bool (*may_read)(void *ctx, const struct http_request *r), void *ctx) {
     struct streams *s = calloc(1, sizeof *s);
     if (!s) abort();
     s->live = live;

@@ -8,8 +8,8 @@
 struct streams;
 
 /* may_read: whether whoever opened a stream may still read it; asked now and then, NULL: he may. */
-struct streams *streams_new(struct loop *l, struct live *live, bool (*may_read)(void *ctx, struct http_request *r),
-                            void *ctx);
+struct streams *streams_new(struct loop *l, struct live *live,
+                            bool (*may_read)(void *ctx, const struct http_request *r), void *ctx);
 void streams_free(struct streams *s); /* accepts NULL */
 
 /* Takes the request over. -EBUSY: too many. */

@@ -184,6 +184,7 @@ def test_bad_bodies_change_nothing(server, name, body, code):
 def test_a_body_that_is_too_large(server):
     answer = server.unix("PUT", "/api/v1/groups/big", b'{"members":["' + b"x" * 1100000 + b'"]}')
     assert answer.status == 413 and answer.code == "too_large"
+    assert server.tcp("PUT", "/api/v1/groups/big", b'{"members":["' + b"x" * 5000 + b'"]}').code == "too_large"  # nobody signed in
     assert server.unix("PUT", "/api/v1/groups/x", {"members": []}, Content_Type="text/plain").status == 400
 
 
