@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/number.h"
+#include "base/number.h"
 #include "client/text.h"
 #include "client/top_figures.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/guard_words.h"
-#include "client/number.h"
+#include "base/number.h"
+#include "model/guard_words.h"
 
 enum { XID_RECENT_S = 600 };
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/guard_words.h"
-#include "client/number.h"
+#include "base/number.h"
 #include "client/text.h"
 #include "client/top_draw.h"
 #include "client/top_figures.h"
+#include "model/guard_words.h"
 
 enum { COLUMN_MIN = 66, LABEL = 30, VALUE = 11, SPARK_MAX = 120, PROCESSES_MIN = 6 };
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/number.h"
+#include "base/number.h"
 #include "client/text.h"
 #include "client/top_draw.h"
 #include "client/top_figures.h"

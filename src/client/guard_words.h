@@ -1,2 +1,0 @@
-#pragma once
-#include "model/guard_words.h"
