@@ -21,6 +21,7 @@ struct settings {
     char tell_webhook[512], tell_slack[512], tell_smtp_url[256], tell_smtp_user[128], tell_smtp_password_file[256];
     char tell_mail_from[128], tell_mail_to[512], tell_command[512];
     int tell_severity, tell_again_s;
+    char engines_docker[512], engines_podman[512];
 };
 
 extern const struct option settings_table[];

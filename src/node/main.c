@@ -1,4 +1,4 @@
-/* gpumgr-node: reads the samplers' rings and /proc, and tells a server. Small, one thread and one for names, and in
+/* gpumgr-node: reads the samplers' rings and /proc, and tells a server. Small, one thread, one for names and one for container engines, and in
  * nobody's way: it can be killed at any moment, and so can whoever it talks to. Started by the supervisor:
  *
  *   gpumgr-node attend DIR SETTINGS_FILE HEART_FD
@@ -21,6 +21,7 @@
 #include "base/instance.h"
 #include "base/log.h"
 #include "model/settings.h"
+#include "node/engine.h"
 #include "node/host.h"
 #include "node/names.h"
 #include "node/orders.h"
@@ -42,6 +43,7 @@ static struct {
     struct heart *heart, own_heart;
     struct uplink uplink;
     struct host *host;
+    struct engine *engine; /* NULL: containers stay without names */
     int signals;
     int64_t round; /* number of the last one */
     bool is_over;
@@ -164,6 +166,15 @@ static void loop(void) {
 
 /* ---- start ---- */
 
+static void start_engines(void) {
+    struct error e;
+    const struct engine_setup setup = {.docker = self.settings.engines_docker,
+                                       .podman = self.settings.engines_podman,
+                                       .where = &self.instance,
+                                       .workers = (unsigned)self.settings.workers};
+    if (engine_new(&setup, &self.engine, &e) < 0) log_line(LOG_ERROR, "engine", -1, "%s", e.text);
+}
+
 static int start(char **argv, struct error *e) {
     sigset_t set;
     char path[256];
@@ -189,6 +200,7 @@ static int start(char **argv, struct error *e) {
     names_init("/proc");
     session_init(&self.instance, (unsigned)self.settings.workers, GPUMGR_VERSION);
     self.host = host_new();
+    start_engines();
     return 0;
 }
 
@@ -210,5 +222,6 @@ int main(int argc, char **argv) {
     loop();
     uplink_done(&self.uplink);
     host_free(self.host);
+    engine_free(self.engine);
     return 0;
 }
