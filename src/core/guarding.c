@@ -401,7 +401,8 @@ static void decide(struct guarding *g, const struct sample *s, int64_t now_ns) {
     if (g->set_failures && now_ns - g->failed_ns < RETRY_NS) return;
     if (fit > g->limit && g->held_by == RING_HELD_BY_GUARD && a.verb == GUARD_HOLD)
         why = "nothing holds it lower any more";
-    limit_put(g, fit, fit < g->limit ? "guard_lowered" : "guard_raised", EVENT_INFO, why);
+    const char *kind = fit < g->limit ? "guard_lowered" : fit >= g->baseline ? "guard_free" : "guard_raised";
+    limit_put(g, fit, kind, EVENT_INFO, why);
 }
 
 /* A card that nothing can be done about: what is left is to say so. */

@@ -14,21 +14,16 @@
 
 #define STACK_BYTES (64 * 1024)
 #define COMING_NS (3 * NS_PER_S) /* CUDA takes some 0.3 s from the first open until it is listed */
-#define ALL_GPUS (GPU_MAX)       /* of a file that belongs to no one card */
 #define AGAIN_NS (10 * NS_PER_S) /* device files come with the driver */
 #define EVENTS_ROOM 4096
 
-static const char *const shared_files[] = {"nvidia-uvm"};
-
 struct mark {
     int wd;
-    unsigned watch; /* or ALL_GPUS */
+    unsigned watch;
 };
 
-static void announce(struct opens *o, unsigned which) {
-    int64_t until = clock_boot_ns() + COMING_NS;
-    for (unsigned i = 0; i < o->count; i++)
-        if ((which == ALL_GPUS || which == i) && watch_is_running(&o->watches[i])) watch_hunt(&o->watches[i], until);
+static void announce(struct opens *o, unsigned i) {
+    if (watch_is_running(&o->watches[i])) watch_hunt(&o->watches[i], clock_boot_ns() + COMING_NS);
 }
 
 static int minor_of(struct opens *o, unsigned i) {
@@ -47,11 +42,6 @@ static unsigned marks_set(struct opens *o, int fd, struct mark *marks) {
         snprintf(path, sizeof path, "%s/nvidia%d", o->dir, minor);
         int wd = inotify_add_watch(fd, path, IN_OPEN);
         if (wd >= 0) marks[n++] = (struct mark){wd, i};
-    }
-    for (size_t k = 0; n && k < ARRAY_LEN(shared_files); k++) {
-        snprintf(path, sizeof path, "%s/%s", o->dir, shared_files[k]);
-        int wd = inotify_add_watch(fd, path, IN_OPEN);
-        if (wd >= 0) marks[n++] = (struct mark){wd, ALL_GPUS};
     }
     return n;
 }
@@ -72,10 +62,7 @@ static void follow(struct opens *o, int fd, const struct mark *marks, unsigned n
             if (ev->mask & IN_Q_OVERFLOW) is_for_all = true;
             for (unsigned i = 0; i < n; i++) {
                 if (marks[i].wd != ev->wd) continue;
-                if (marks[i].watch == ALL_GPUS)
-                    is_for_all = true;
-                else
-                    told |= BIT(marks[i].watch);
+                told |= BIT(marks[i].watch);
             }
         }
         for (unsigned i = 0; i < o->count; i++)
@@ -85,7 +72,7 @@ static void follow(struct opens *o, int fd, const struct mark *marks, unsigned n
 
 static void *opens_main(void *arg) {
     struct opens *o = arg;
-    struct mark marks[GPU_MAX + ARRAY_LEN(shared_files)];
+    struct mark marks[GPU_MAX];
     pthread_setname_np(pthread_self(), "opens");
     for (;;) {
         AUTO(fd_done) int fd = inotify_init1(IN_CLOEXEC);

@@ -1,6 +1,5 @@
-/* Announces new processes: who opens a GPU's device file, or the memory device that all of them need, will show up in a
- * process list soon. A thread of its own waits for the kernel to tell (inotify). Where that is not to be had, the rounds find new
- * processes a little later. */
+/* Announces new processes: who opens a GPU's device file will show up in its process list soon. A thread of its own waits
+ * for the kernel to tell (inotify). Where that is not to be had, the rounds find new processes a little later. */
 #pragma once
 
 #include "core/watch.h"

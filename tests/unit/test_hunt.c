@@ -43,7 +43,7 @@ static void rows_(void **state) {
     static const struct {
         const char *name;
         int64_t base, open, delay, cost;
-        double cpu_most; /* percent of a core */
+        double cpu_most; /* percent of a core, for one GPU */
         int64_t late_most;
     } rows[] = {
         {"nobody comes",                    0,        0,       -1,       25000,  0,    0     },
