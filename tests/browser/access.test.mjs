@@ -29,7 +29,7 @@ async function audit(page) {
   return found.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} ${n.any?.[0]?.message ?? ''}`).join(' | ')}`);
 }
 
-const NAMES = ['overview', 'compact', 'table', 'gpu', 'compare', 'events', 'nodes', 'groups', 'account'];
+const NAMES = Object.keys(pagesOf(''));
 for (const colorScheme of ['light', 'dark']) {
   for (const name of NAMES) {
     test(`${name}: clean under axe, ${colorScheme}`, async () => {

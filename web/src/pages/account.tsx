@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren, JSX } from 'preact';
 import { get, send, sentence } from '../api/client';
 import type { Session, Stamp } from '../api/types';
+import { plural } from '../format/numbers';
 import { ago, moment, unix } from '../format/times';
 import { store } from '../live/store';
 import { say } from '../parts/say';
@@ -189,6 +190,52 @@ function Users(): JSX.Element {
   );
 }
 
+interface Channel {
+  name: string;
+  is_configured: boolean;
+  waiting: number;
+  sent: number;
+  last_sent: Stamp | null;
+  trouble: string;
+}
+
+/** Who is told when something breaks, whether that works, and a message to try it. */
+function Telling({ isAdmin }: { isAdmin: boolean }): JSX.Element {
+  const [channels, setChannels] = useState<Channel[]>([]);
+  const [problem, setProblem] = useState('');
+  const [isTrying, setTrying] = useState(false);
+  const load = (): void => {
+    get<{ channels: Channel[] }>('notifications').then((got) => setChannels(got.channels), (e) => setProblem(sentence(e)));
+  };
+  useEffect(() => {
+    load();
+    const timer = window.setInterval(load, isTrying ? 1000 : 15000);
+    const stop = isTrying ? window.setTimeout(() => setTrying(false), 15000) : 0;
+    return () => {
+      window.clearInterval(timer);
+      window.clearTimeout(stop);
+    };
+  }, [isTrying]);
+  const set = channels.filter((c) => c.is_configured);
+  const tryIt = (): void => {
+    setTrying(true);
+    send('POST', 'notifications/test').catch((e) => { setProblem(sentence(e)); setTrying(false); });
+  };
+  const now = store.now();
+  return (
+    <Part title="Telling someone" sub="who hears of lost cards, XIDs and throttling">
+      {problem && <Problem>{problem}</Problem>}
+      {channels.length > 0 && set.length === 0 && <p class="dim">Nobody is told yet. Set <code>tell.webhook</code>, <code>tell.slack</code>, <code>tell.mail_to</code> or <code>tell.command</code> in the configuration.</p>}
+      <ul class="rows">
+        {set.map((c) => (
+          <li key={c.name}><div><b>{c.name}</b>{c.waiting > 0 && <span class="chip">{c.waiting} waiting</span>}<div class="dim">{c.trouble ? c.trouble : c.last_sent ? `${plural(c.sent, 'message')} sent, the last ${ago(c.last_sent, now)}` : 'nothing sent yet'}</div></div></li>
+        ))}
+      </ul>
+      {isAdmin && set.length > 0 && <div class="buttons"><button type="button" disabled={isTrying} onClick={tryIt}>{isTrying ? 'Sending…' : 'Send a test message'}</button></div>}
+    </Part>
+  );
+}
+
 export function Account({ session, onSignedOut }: { session: Session; onSignedOut: () => void }): JSX.Element {
   useTitle('Account');
   const [problem, setProblem] = useState('');
@@ -207,6 +254,7 @@ export function Account({ session, onSignedOut }: { session: Session; onSignedOu
         <Tokens />
         <Password name={user?.name ?? ''} hasOne={user?.has_password ?? false} />
         {user?.role === 'admin' && <Users />}
+        <Telling isAdmin={user?.role === 'admin'} />
       </div>
     </>
   );

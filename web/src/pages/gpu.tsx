@@ -16,7 +16,7 @@ import { RangePicker, useRange } from '../parts/range';
 import { Chip, PageHead, Problem, useTitle } from '../parts/small';
 import { ActivityPanel, ClockPanel, LinkPanel, MemoryPanel } from './gpu_work';
 import { PowerBars, PowerPanel, TemperatureHistogram, TemperaturePanel } from './gpu_heat';
-import { GpuEvents, InventoryPanel, useDetail, Xids } from './gpu_facts';
+import { GpuEvents, Instances, InventoryPanel, useDetail, Xids } from './gpu_facts';
 import { GuardPanel } from './gpu_guard';
 
 const METRICS = [
@@ -89,6 +89,7 @@ export function GpuPage({ uuid, isAdmin }: { uuid: string; isAdmin: boolean }): 
         <header><h2>On it now</h2>{gpu.processes && gpu.processes.length > 0 && <Chip>{gpu.processes.length}</Chip>}</header>
         <ProcessTable gpu={gpu} />
       </section>
+      <Instances gpu={gpu} />
       <div class="grid even top">
         <div class="stack"><GuardPanel gpu={gpu} isAdmin={isAdmin} /><Xids gpu={gpu} /><GpuEvents gpu={gpu} /></div>
         <InventoryPanel gpu={gpu} inventory={detail?.inventory} />

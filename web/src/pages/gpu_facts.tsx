@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { get } from '../api/client';
 import type { Gpu, GpuEvent, Inventory } from '../api/types';
-import { celsius, fixed } from '../format/numbers';
+import { bytesOf, celsius, fixed, percent, plural } from '../format/numbers';
 import { moment } from '../format/times';
 import { useTopics } from '../live/hooks';
 import { href } from '../live/route';
@@ -62,6 +62,28 @@ export function Xids({ gpu }: { gpu: Gpu }): JSX.Element {
           })}
         </ul>
       ) : <p class="empty">None since the sampler started.</p>}
+    </section>
+  );
+}
+
+/** The parts of a card that is divided (MIG), each with what it does. */
+export function Instances({ gpu }: { gpu: Gpu }): JSX.Element | null {
+  const list = gpu.instances ?? [];
+  if (!list.length) return null;
+  return (
+    <section class="panel" aria-label="Instances">
+      <header><h2>Instances</h2><p class="sub">the card is divided into {plural(list.length, 'part')}</p></header>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Instances of the card">
+        <table>
+          <thead><tr><th>Instance</th><th>Profile</th><th>State</th><th class="num">Memory</th><th class="num">SMs active</th><th class="num">Processes</th></tr></thead>
+          <tbody>
+            {list.map((i) => {
+              const memory = bytesOf(i.metrics['gpu_memory_used_bytes'], i.metrics['gpu_memory_total_bytes']);
+              return <tr key={i.uuid}><th scope="row">{i.gpu_instance ?? i.index}</th><td>{i.model.replace(/^.*MIG /, '')}</td><td>{i.state}</td><td class="num">{memory.used} <small>/ {memory.total || '–'}</small></td><td class="num">{percent(i.metrics['gpu_sm_active_ratio'])}</td><td class="num">{i.processes ? i.processes.length : '–'}</td></tr>;
+            })}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
 }

@@ -62,7 +62,7 @@ function Cards({ gpus, view }: { gpus: Gpu[]; view: View }): JSX.Element {
   const list = useRef<HTMLUListElement>(null);
   if (view === 'table') return <GpuTable uuids={gpus.map((g) => g.uuid)} />;
   return (
-    <ul class={view} ref={list} onKeyDown={(e) => roving(e, list.current)} onFocusIn={(e) => roving.remember(e, list.current)} aria-label="GPUs; arrow keys move between them">
+    <ul class={`${view}${gpus.length % 4 === 0 && gpus.length <= 8 ? ' fours' : ''}`} ref={list} onKeyDown={(e) => roving(e, list.current)} onFocusIn={(e) => roving.remember(e, list.current)} aria-label="GPUs; arrow keys move between them">
       {gpus.map((g, i) => <li key={g.uuid}>{view === 'tiles' ? <GpuTile uuid={g.uuid} isFirst={i === 0} /> : <GpuCard uuid={g.uuid} isFirst={i === 0} />}</li>)}
     </ul>
   );
