@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { History, Series } from '../src/api/types';
-import { grown } from '../src/format/series';
+import { grown, trimmed } from '../src/format/series';
 import { axisUnit, yEnds } from '../src/charts/scale';
 import { align, heldShare, histogram, means, shareOfAny, spells, summary, wattHours, weights } from '../src/format/series';
 
@@ -60,6 +60,17 @@ test('grown: this second is added, the old one leaves, silence is a gap', () => 
   assert.deepEqual(grown(h, 30, 50, () => null).series[0]?.time, [0, 9, 10, 11, 30]);
   assert.deepEqual(grown(h, 30, 50, () => null).series[0]?.mean, [1, 2, 3, null, null]);
   assert.equal(grown(h, 10.1, 50, () => 1).series[0], h.series[0]);
+});
+
+test('grown: a rollup\'s spread grows too', () => {
+  const h: History = { from: 0, to: 10, resolution: 'raw', step_s: 1, series: [series([9, 10], [2, 3], { min: [1, 1], max: [4, 4] })] };
+  assert.deepEqual([grown(h, 11, 50, () => 7).series[0]?.min, grown(h, 11, 50, () => 7).series[0]?.max], [[1, 1, 7], [4, 4, 7]]);
+});
+test('trimmed: empty steps at the end go, gaps inside stay', () => {
+  const h: History = { from: 0, to: 10, resolution: 'raw', step_s: 1, series: [series([1, 2, 3, 4], [1, null, 3, null], { min: [1, null, 3, null], max: [1, null, 3, null] })] };
+  const [s] = trimmed(h).series;
+  assert.deepEqual([s?.time, s?.mean, s?.max], [[1, 2, 3], [1, null, 3], [1, null, 3]]);
+  assert.deepEqual(trimmed({ ...h, series: [series([1], [null])] }).series[0]?.time, []);
 });
 
 test('axis: units by size', () => {

@@ -38,7 +38,7 @@ test('events: newest first, no doubles, not endless', () => {
   for (const e of [event(1, 10), event(2, 30), event(3, 20), event(2, 30)]) list = addEvent(list, e, 2);
   assert.deepEqual(list.map((e) => e.id), [2, 3]);
 });
-test('trail: grows, forgets, and takes older readings in front', () => {
+test('trail: grows, forgets, and takes what the server remembers', () => {
   const t = new Trail(10);
   for (let i = 100; i < 200; i++) t.add(i, i);
   assert.ok(t.time.length < 60 && t.time[t.time.length - 1] === 199);
@@ -46,8 +46,11 @@ test('trail: grows, forgets, and takes older readings in front', () => {
   assert.equal(t.value[t.value.length - 1], 199);
   const fresh = new Trail(10);
   fresh.add(5, 50);
-  fresh.prime([3, 4, 5, 6], [30, 40, 50, 60]);
-  assert.deepEqual([fresh.time, fresh.value], [[3, 4, 5], [30, 40, 50]]);
+  fresh.add(9, 90);
+  fresh.prime([3, 4, 5.1, 6], [30, 40, 51, 60]);
+  assert.deepEqual([fresh.time, fresh.value], [[3, 4, 5.1, 6, 9], [30, 40, 51, 60, 90]]);
+  fresh.prime([], []);
+  assert.equal(fresh.time.length, 5);
 });
 test('labels: from the catalogue\'s names alone', () => {
   assert.equal(metricLabel('gpu_temperature_celsius'), 'Temperature');

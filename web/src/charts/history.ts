@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { getHistory, isAbort, sentence } from '../api/client';
 import type { History } from '../api/types';
 import { ends, Range, spanOf } from '../format/range';
-import { grown } from '../format/series';
+import { grown, trimmed } from '../format/series';
 import { store } from '../live/store';
 
 export interface Loaded {
@@ -35,39 +35,47 @@ export function useHistory(of: string[], metrics: string[], range: Range, width:
     const abort = new AbortController();
     const canGrow = range.kind === 'last' && spanOf(range) <= GROWS_UP_TO_S && of.every((o) => /^(gpu|host):/.test(o));
     let timer = 0;
-    let offTick = (): void => {};
+    let isLoading = false;
+    let offTick: (() => void) | undefined;
     const settle = (history: History, tookMs?: number): void => {
       kept.current = history;
       const [from, to] = ends(range, canGrow ? Math.max(store.picture.time, history.to) : store.now());
       setState((s) => ({ history, from, to, isLoading: false, tookMs: tookMs ?? s.tookMs }));
     };
     const load = async (): Promise<void> => {
+      window.clearTimeout(timer);
+      isLoading = true;
       const started = performance.now();
       const [from, to] = ends(range, store.now());
       try {
-        const history = await getHistory(of, metrics, from, to, width, abort.signal);
+        const got = await getHistory(of, metrics, from, to, width, abort.signal);
+        const history = canGrow ? trimmed(got) : got;
         settle(history, performance.now() - started);
         if (range.kind === 'last' && !(canGrow && history.resolution === 'raw'))
           timer = window.setTimeout(() => void load(), Math.min(300, Math.max(5, history.step_s / 2)) * 1000);
-        else if (range.kind === 'last') follow();
+        else if (range.kind === 'last' && !offTick) follow();
       } catch (e) {
         if (isAbort(e)) return;
         setState((s) => ({ ...s, isLoading: false, error: sentence(e) }));
         timer = window.setTimeout(() => void load(), 5000);
       }
+      isLoading = false;
     };
     const follow = (): void => {
-      const off = store.on('tick', () => {
-        if (kept.current) settle(grown(kept.current, store.picture.time, spanOf(range), latest));
+      offTick = store.on('tick', () => {
+        if (kept.current && !isLoading) settle(grown(kept.current, store.picture.time, spanOf(range), latest));
       });
-      offTick = off;
     };
     setState((s) => ({ ...s, isLoading: true, error: undefined, ...(s.history ? {} : { from: ends(range, store.now())[0], to: ends(range, store.now())[1] }) }));
     void load();
+    const offRenewed = store.on('renewed', () => {
+      if (range.kind === 'last' && !isLoading) void load();
+    });
     return () => {
+      offRenewed();
       abort.abort();
       window.clearTimeout(timer);
-      offTick();
+      offTick?.();
     };
   }, [key]);
   return state;

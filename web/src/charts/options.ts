@@ -9,6 +9,7 @@ import { AxisUnit, yEnds } from './scale';
 
 export interface Shape {
   lines: Line[];
+  now: () => Line[]; // the same lines with the values of the moment
   unit: AxisUnit;
   marks: Mark[];
   yMin?: number;
@@ -38,7 +39,7 @@ export function dataOf(time: number[], lines: Line[], by: number): uPlot.Aligned
   return data as uPlot.AlignedData;
 }
 
-function seriesOf(l: Line): uPlot.Series {
+function seriesOf(l: Line, now: () => Line | undefined): uPlot.Series {
   const stroke = colour(l.colour);
   const common = { label: l.label, stroke, width: l.width ?? 1.5, points: { show: false }, spanGaps: false };
   switch (l.kind) {
@@ -49,7 +50,7 @@ function seriesOf(l: Line): uPlot.Series {
       ...common, width: 0, fill: stroke,
       paths: uPlot.paths.bars?.({
         size: [0.82, 40], align: 0, radius: 0.12,
-        disp: l.paint ? { fill: { unit: 3, values: () => l.values.map((v, i) => (l.paint as (v: number, i: number) => string)(v ?? 0, i)) } } : undefined,
+        disp: l.paint ? { fill: { unit: 3, values: () => { const line = now() ?? l; return line.values.map((v, i) => line.paint?.(v ?? 0, i) ?? stroke); } } } : undefined,
       }),
     };
     default: return { ...common, fill: l.fill ? faded(l.fill, 0.12) : undefined, dash: l.dash };
@@ -81,7 +82,7 @@ export function optionsOf(shape: Shape, width: number, height: number, hooks: uP
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
   shape.lines.forEach((l, i) => {
-    series.push(seriesOf(l));
+    series.push(seriesOf(l, () => shape.now()[i]));
     const c = columns[i];
     if (c?.min === undefined || c.max === undefined) return;
     const edge = { label: `${l.label}, spread`, points: { show: false }, width: 0, stroke: 'transparent', ...(l.kind === 'heat' || l.kind === 'dots' ? { paths: () => null } : {}) };

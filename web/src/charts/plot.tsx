@@ -89,7 +89,7 @@ export function Plot(p: PlotProps): JSX.Element {
     const make = (): void => {
       chart.current?.destroy();
       const now = props.current;
-      const shape: Shape = { lines: now.lines, unit, marks: now.marks ?? [], yMin: now.yMin, yMax: now.yMax, isTime: !now.isBins, syncKey: now.syncKey, xWords: now.xWords };
+      const shape: Shape = { lines: now.lines, now: () => props.current.lines, unit, marks: now.marks ?? [], yMin: now.yMin, yMax: now.yMax, isTime: !now.isBins, syncKey: now.syncKey, xWords: now.xWords };
       const u = new uPlot(optionsOf(shape, at.clientWidth || 300, now.height ?? 200, {
         setCursor: [(me) => read(me.cursor.idx)],
         setSelect: [(me) => {

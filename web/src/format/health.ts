@@ -1,7 +1,7 @@
 // What a person should know about a card, in words: how hot it is against its target, what is wrong, why it is slow, what
 // the guard does. Pure: a GPU as the API tells it in, sentences out.
 import type { Gpu } from '../api/types';
-import { celsius, duration, plural, watts } from './numbers';
+import { celsius, duration, percent, plural, watts } from './numbers';
 import { ago, unix } from './times';
 
 export type Heat = 'none' | 'cool' | 'mild' | 'warm' | 'hot' | 'crit';
@@ -142,7 +142,7 @@ function useNote(g: Gpu): Note | undefined {
   }
   const active = g.metrics['gpu_sm_active_ratio'];
   if (utilisation !== undefined && active !== undefined && utilisation > 0.6 && active < utilisation / 3)
-    return { level: 'info', tag: 'little done', text: `Reported ${Math.round(utilisation * 100)} % busy, but SMs are active only ${Math.round(active * 100)} % of the time.` };
+    return { level: 'info', tag: 'little done', text: `Reported ${percent(utilisation)} busy, but SMs are active only ${percent(active)} of the time.` };
   return undefined;
 }
 

@@ -188,11 +188,24 @@ export function grown(h: History, time: number, spanS: number, read: (of: string
     let drop = 0;
     while (drop < s.time.length && (s.time[drop] as number) < time - spanS - 2) drop++;
     const gap = last !== undefined && time - last > 6;
+    const value = read(s.of, s.metric);
+    const longer = (column: (number | null)[]): (number | null)[] => [...column.slice(drop), ...(gap ? [null] : []), value];
     return {
       ...s,
       time: [...s.time.slice(drop), ...(gap ? [last + 1] : []), time],
-      mean: [...s.mean.slice(drop), ...(gap ? [null] : []), read(s.of, s.metric)],
+      mean: longer(s.mean),
+      ...(s.min && s.max ? { min: longer(s.min), max: longer(s.max) } : {}),
     };
   });
   return { ...h, series, to: time };
+}
+
+/** Without the steps at its end that nothing fell into yet: what comes live goes on from the last reading. */
+export function trimmed(h: History): History {
+  const series = h.series.map((s) => {
+    let n = s.mean.length;
+    while (n > 0 && typeof s.mean[n - 1] !== 'number') n--;
+    return n === s.mean.length ? s : { ...s, time: s.time.slice(0, n), mean: s.mean.slice(0, n), ...(s.min && s.max ? { min: s.min.slice(0, n), max: s.max.slice(0, n) } : {}) };
+  });
+  return { ...h, series };
 }

@@ -102,12 +102,13 @@ export class Trail {
     }
   }
 
-  /** Older readings in front of those that came live. */
+  /** What the server remembers takes the place of what came live until then: it knows what was missed. */
   prime(time: number[], value: (number | null)[]): void {
-    const first = this.time[0] ?? Infinity;
-    const n = time.findIndex((t) => t >= first);
-    const upTo = n < 0 ? time.length : n;
-    this.time = [...time.slice(0, upTo), ...this.time];
-    this.value = [...value.slice(0, upTo), ...this.value];
+    const last = time[time.length - 1];
+    if (last === undefined) return;
+    const n = this.time.findIndex((t) => t > last);
+    const from = n < 0 ? this.time.length : n;
+    this.time = [...time, ...this.time.slice(from)];
+    this.value = [...value, ...this.value.slice(from)];
   }
 }

@@ -1,8 +1,9 @@
 // The page's one live store: holds the picture, tells components what changed. A component listens to a topic: "gpu:UUID",
-// "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "events", "status". News are gathered and
+// "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "renewed" (a connection began), "events", "status". News are gathered and
 // told once a frame, and not at all while nobody looks.
 import { getHistory } from '../api/client';
 import type { Gpu, GpuEvent, Node } from '../api/types';
+import { trimmed } from '../format/series';
 import { addEvent, Change, EMPTY, Picture, Trail } from './state';
 
 export type Status = 'connecting' | 'live' | 'stale';
@@ -81,6 +82,12 @@ export class Store {
     if (change.isListChanged) this.tell('list');
   }
 
+  /** A connection began: what was missed before it can be asked for. */
+  renewed(): void {
+    this.tell('renewed');
+    void this.primeTrails();
+  }
+
   takeEvents(list: GpuEvent[]): void {
     const before = this.events;
     for (const e of list) this.events = addEvent(this.events, e);
@@ -100,7 +107,7 @@ export class Store {
     this.isPriming = true;
     try {
       const got = await getHistory(uuids.map((u) => `gpu:${u}`), ['gpu_temperature_celsius'], this.now() - TRAIL_SECONDS, this.now(), 300);
-      for (const s of got.series) this.trail(s.of.replace(/^gpu:/, '')).prime(s.time, s.mean);
+      for (const s of trimmed(got).series) this.trail(s.of.replace(/^gpu:/, '')).prime(s.time, s.mean);
       this.tell('list');
     } catch {
       // The lines begin with now instead.

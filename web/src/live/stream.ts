@@ -62,7 +62,7 @@ export class Stream {
       this.failures = 0;
       this.store.heard();
       this.store.take(takeSnapshot(JSON.parse((e as MessageEvent<string>).data) as Snapshot));
-      void this.store.primeTrails();
+      this.store.renewed();
     });
     source.addEventListener('delta', (e) => {
       this.store.heard();

@@ -58,7 +58,7 @@ function MetricChart({ of, metric, info, range, onRange }: { of: string[]; metri
   const sub = !first?.sum ? '' : ranked.length === 1 || !last?.sum ? `mean ${show(unit, first.sum.mean)}, at most ${show(unit, first.sum.max)} in ${rangeWords(range, store.now())}` : `highest on average: ${nameOf(first.of)} with ${show(unit, first.sum.mean)}; lowest: ${nameOf(last.of)} with ${show(unit, last.sum.mean)}`;
   return <ChartPanel title={metricLabel(metric)} sub={sub} name={`${metricLabel(metric)} of ${members.map(nameOf).join(', ')}`} unit={unit} time={time} lines={lines} from={loaded.from} to={loaded.to} height={300} syncKey="compare"
     yMin={unit === 'ratio' || unit === 'bool' ? 0 : undefined} yMax={unit === 'ratio' || unit === 'bool' ? 1 : undefined} isLoading={loaded.isLoading} error={loaded.error} isEmpty={!lines.length} emptyWords="None of the chosen has this metric in this time." onRange={onRange}
-    note={h && <p class="foot">{info?.help ? `${info.help}. ` : ''}{h.resolution === 'raw' ? 'Every reading' : `Rolled up by the ${h.resolution}${lines.length <= 4 ? '; the band is lowest to highest' : '; the band shows with four lines or fewer'}`}.</p>} />;
+    note={h && <p class="foot">{info?.help ? `${info.help}. ` : ''}{h.resolution === 'raw' ? (h.step_s ? `Readings in steps of ${show('seconds', h.step_s)}` : 'Every reading') : `Rolled up by the ${h.resolution}${lines.length <= 4 ? '; the band is lowest to highest' : '; the band shows with four lines or fewer'}`}.</p>} />;
 }
 
 function useCatalogue(): MetricInfo[] {

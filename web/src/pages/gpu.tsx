@@ -4,7 +4,7 @@ import type { Gpu } from '../api/types';
 import { Strip, slowSentence } from '../charts/strip';
 import { useHistory } from '../charts/history';
 import { guardSentence, IDLE, isThere, notes, SLOW, withheld, worst } from '../format/health';
-import { duration } from '../format/numbers';
+import { duration, show } from '../format/numbers';
 import { shortModel } from '../format/labels';
 import { rangeWords } from '../format/range';
 import { useGpu, useTopics } from '../live/hooks';
@@ -94,7 +94,7 @@ export function GpuPage({ uuid, isAdmin }: { uuid: string; isAdmin: boolean }): 
         <div class="stack"><GuardPanel gpu={gpu} isAdmin={isAdmin} /><Xids gpu={gpu} /><GpuEvents gpu={gpu} /></div>
         <InventoryPanel gpu={gpu} inventory={detail?.inventory} />
       </div>
-      {loaded.history && <p class="foot">{loaded.history.resolution === 'raw' ? 'Every reading' : `Rolled up by the ${loaded.history.resolution}: mean, with lowest and highest, ${duration(loaded.history.step_s)} apart`}{loaded.tookMs !== undefined && `; the server took ${Math.round(loaded.tookMs)} ms`}.</p>}
+      {loaded.history && <p class="foot">{loaded.history.resolution === 'raw' ? (loaded.history.step_s ? `Readings in steps of ${show('seconds', loaded.history.step_s)}` : 'Every reading') : `Rolled up by the ${loaded.history.resolution}: mean, with lowest and highest, ${duration(loaded.history.step_s)} apart`}{loaded.tookMs !== undefined && `; the server took ${Math.round(loaded.tookMs)} ms`}.</p>}
     </>
   );
 }
