@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -287,6 +288,30 @@ def test_tls(tmp_path):
             old.maximum_version = ssl.TLSVersion.TLSv1_1
         with pytest.raises((ssl.SSLError, ConnectionError)):
             http.client.HTTPSConnection(s.host, timeout=20, context=old).request("GET", "/healthz")
+
+
+def served_certificate(s):
+    host, port = s.host.rsplit(":", 1)
+    return ssl.get_server_certificate((host, int(port)), timeout=20)
+
+
+def test_a_new_certificate_is_taken_without_a_restart():
+    with Server() as place:  # a directory that the server's user may read
+        cert, key = certificate(place.dir / "tls")
+        key.chmod(0o644)
+        (place.dir / "tls").chmod(0o755)
+        with Server(tls__cert=cert, tls__key=key) as s:
+            first = served_certificate(s)
+            assert first.strip() == cert.read_text().strip()
+            certificate(place.dir / "tls")
+            key.chmod(0o644)
+            s.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: served_certificate(s) != first, "the new one")
+            second = served_certificate(s)
+            key.write_text("no key")
+            s.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: "the old certificate stays" in s.log_path.read_text(), "it is said")
+            assert served_certificate(s) == second
 
 
 def refuses_to_start(tmp_path, **settings):
