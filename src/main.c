@@ -10,13 +10,14 @@
 
 #include "base/buf.h"
 #include "client/command.h"
+#include "client/docker.h"
 #include "client/nearest.h"
 #include "client/output.h"
 #include "client/version.h"
 
 static const struct command *const commands[] = {
-    &command_up,  &command_node,  &command_server, &command_status, &command_top,    &command_guard,
-    &command_web, &command_token, &command_user,   &command_config, &command_doctor, &command_sim,
+    &command_up,    &command_node, &command_server, &command_status, &command_top, &command_guard,  &command_web,
+    &command_token, &command_user, &command_config, &command_doctor, &command_sim, &command_docker, &command_podman,
 };
 
 static const struct command *find(const char *name) {
@@ -70,6 +71,7 @@ int main(int argc, char **argv) {
     fill_standard_descriptors();
     setlocale(LC_CTYPE, "");  /* only to know whether the terminal shows UTF-8; numbers stay as C writes them */
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write, noticed where we write */
+    if (docker_plugin_is(argv[0])) return docker_plugin(argc, argv, find);
     const char *name = argc > 1 ? argv[1] : "help";
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help_for(argc - 1, argv + 1);

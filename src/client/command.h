@@ -13,7 +13,8 @@ struct command {
 };
 
 extern const struct command command_up, command_node, command_server, command_status, command_top, command_guard,
-    command_config, command_doctor, command_sim, command_web, command_token, command_user;
+    command_config, command_doctor, command_sim, command_web, command_token, command_user, command_docker,
+    command_podman;
 
 /* Prints "gpumgr NAME: sentence" as one line on standard error and returns `exit_code`. */
 int command_fail(const struct command *c, const struct error *e, int exit_code);
