@@ -14,7 +14,7 @@ function ValueTable(p: PlotProps): JSX.Element {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={`${p.name}, as a table`}>
       <table>
-        <thead><tr><th>{p.isBins ? 'From' : 'Time'}</th>{p.lines.map((l) => <th class="num" key={l.label}>{l.label}</th>)}</tr></thead>
+        <thead><tr><th>{p.isBins ? 'Around' : 'Time'}</th>{p.lines.map((l) => <th class="num" key={l.label}>{l.label}</th>)}</tr></thead>
         <tbody>
           {rows.map((i) => (
             <tr key={p.time[i]}>

@@ -59,7 +59,7 @@ export function TemperatureHistogram({ gpu, loaded }: GpuChart): JSX.Element {
     const made = histogram(core?.mean ?? [], width, weight);
     const near = (core?.mean ?? []).map((v) => (typeof v === 'number' ? (v >= (target ?? Infinity) - 6 ? 1 : 0) : null));
     const line: Line = { label: 'share of the time', values: made.part, colour: 'mild', kind: 'bars', paint: (_v, i) => heatColour((made.at[i] ?? 0) + width / 2, target) };
-    return { bins: made, lines: [line], over: target === undefined ? undefined : shareOfAny([near], weight) };
+    return { bins: { ...made, at: made.at.map((b) => b + width / 2) }, lines: [line], over: target === undefined ? undefined : shareOfAny([near], weight) };
   }, [core, target]);
   return (
     <ChartPanel title="How it was spread" name={`How the temperature of GPU ${gpu.index} was spread`} unit="ratio" height={216} legend={false}
