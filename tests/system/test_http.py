@@ -13,6 +13,7 @@ import warnings
 
 import pytest
 
+import server as server_module
 from server import SERVER, Server
 from simulator import wait_for
 
@@ -432,3 +433,19 @@ def test_many_at_once(server):
     fds = lambda: len(os.listdir(f"/proc/{server.process.pid}/fd"))
     before = fds()
     wait_for(lambda: fds() <= before, "connections are let go")
+
+
+def test_without_descriptors_it_waits_and_goes_on(tmp_path, monkeypatch):
+    few = tmp_path / "few"
+    few.write_text(f'#!/bin/sh\nulimit -n 40\nexec "{SERVER}" "$@"\n')
+    few.chmod(0o755)
+    monkeypatch.setattr(server_module, "SERVER", few)
+    with Server() as s:
+        fds = lambda: len(os.listdir(f"/proc/{s.process.pid}/fd"))
+        crowd = [connect(s) for _ in range(60)]
+        wait_for(lambda: fds() >= 39, "none is left")
+        for sock in crowd:
+            sock.close()
+        wait_for(lambda: fds() < 30, "they are let go")
+        assert s.tcp("GET", "/healthz").status == 200
+        assert s.process.poll() is None
