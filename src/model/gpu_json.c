@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "model/guard_words.h"
+#include "model/xid.h"
 
 void gpu_json_time(struct buf *b, const char *key, int64_t real_ns) {
     char text[40];
@@ -79,10 +80,14 @@ void gpu_json_xids(struct buf *b, const struct gpu_json *g) {
     json_key(b, "xids");
     json_open(b, '[');
     for (uint64_t i = 0; i < g->xids->count; i++) {
+        const struct xid *x = xid_find(g->xids->of[i].code);
         json_open(b, '{');
         json_pair_int(b, "code", (int64_t)g->xids->of[i].code);
         json_pair_int(b, "count", (int64_t)g->xids->of[i].count);
         gpu_json_time(b, "last", g->xids->of[i].last_real_ns);
+        json_pair_str(b, "severity", event_severity_name(x->severity));
+        json_pair_str(b, "what", x->what);
+        json_pair_str(b, "advice", x->advice);
         json_close(b, '}');
     }
     json_close(b, ']');

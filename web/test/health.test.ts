@@ -32,6 +32,7 @@ const rows: [string, Gpu, string, string][] = [
   ['the driver asks for a reset', gpu({}, { gpu_recovery_action: 1 }), 'crit', 'recover'],
   ['a repair waits', gpu({}, { gpu_remapped_rows_pending: 1 }), 'warn', 'reset due'],
   ['a fresh XID', gpu({ xids: [{ code: 31, count: 2, last: NOW - 60 }] }), 'warn', 'XID 31'],
+  ['an XID that means no harm', gpu({ xids: [{ code: 63, count: 1, last: NOW - 60, severity: 'info' }] }), 'info', 'XID 63'],
   ['an XID of half an hour ago', gpu({ xids: [{ code: 31, count: 2, last: NOW - 1800 }] }), 'info', 'XID 31'],
   ['an old XID is history', gpu({ xids: [{ code: 31, count: 2, last: NOW - 7200 }] }), 'good', ''],
   ['at its power limit', gpu({}, { gpu_clock_reason_power_cap: 1 }), 'info', 'power cap'],

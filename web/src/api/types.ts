@@ -23,6 +23,7 @@ export interface Xid {
   code: number;
   count: number;
   last: Stamp;
+  severity?: string;
   what?: string;
   advice?: string;
 }

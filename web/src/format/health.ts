@@ -124,7 +124,7 @@ function partNotes(g: Gpu, now: number): Note[] {
   const newest = fresh.sort((a, b) => unix(b.last) - unix(a.last))[0];
   if (newest) {
     const count = newest.count > 1 ? `, ${newest.count} times` : '';
-    const level: Level = now - unix(newest.last) < 600 ? 'warn' : 'info';
+    const level: Level = newest.severity !== 'info' && now - unix(newest.last) < 600 ? 'warn' : 'info';
     notes.push({ level, tag: `XID ${newest.code}`, text: `XID ${newest.code}${newest.what ? ` (${newest.what})` : ''}${count}, last ${ago(newest.last, now)}.` });
   }
   return notes;
