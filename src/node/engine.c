@@ -379,7 +379,7 @@ static int64_t tick(struct engine *g, int64_t now_ns) {
         if (at_ns < next_ns) next_ns = at_ns;
     }
     mind_base(g, now_ns);
-    if (g->base_told_ms && g->base_told_ns + BASE_AGAIN_NS < next_ns) next_ns = g->base_told_ns + BASE_AGAIN_NS;
+    if (g->base_told_ms > 0 && g->base_told_ns + BASE_AGAIN_NS < next_ns) next_ns = g->base_told_ns + BASE_AGAIN_NS;
     return next_ns;
 }
 

@@ -211,11 +211,11 @@ static void answered(struct talk *t, int64_t now_ns) {
     heard(t, now_ns);
     if (asked == TALK_INSPECT && status == 404)
         t->ears->unknown(t->ears->ctx, t->number, t->asked_id);
-    else if (status != 200)
+    else if (status != 200 && asked == TALK_LIST)
         r = fail(&e, -EPROTO, "it answers with the status %d", status);
     else if (asked == TALK_LIST)
         r = on_list(t, &e);
-    else if (asked == TALK_INSPECT)
+    else if (asked == TALK_INSPECT && status == 200) /* 500: Podman on its way to remove it */
         r = on_description(t, &e);
     if (r < 0) {
         give_up(t, now_ns, e.text);
