@@ -312,6 +312,10 @@ bool ring_processes(const struct ring *r, uint32_t device, struct ring_processes
     return true;
 }
 
+uint64_t ring_processes_turn(const struct ring *r, uint32_t device) {
+    return atomic_load_explicit(&block(r, device)->processes[0], memory_order_acquire);
+}
+
 bool ring_xids(const struct ring *r, uint32_t device, struct ring_xids *ret) {
     bool whole = twin_get(block(r, device)->xids, WORDS(struct ring_xids), ret);
     if (!whole_or_zero(whole, ret, sizeof *ret)) return false;

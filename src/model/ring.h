@@ -123,6 +123,8 @@ bool ring_sample(const struct ring *r, uint32_t device, uint64_t number, struct 
 bool ring_latest(const struct ring *r, uint32_t device, struct latest *ret);
 bool ring_state(const struct ring *r, uint32_t device, struct ring_state *ret);
 bool ring_processes(const struct ring *r, uint32_t device, struct ring_processes *ret);
+/* Changes whenever a list is written: cheap to ask. */
+uint64_t ring_processes_turn(const struct ring *r, uint32_t device);
 bool ring_xids(const struct ring *r, uint32_t device, struct ring_xids *ret);
 bool ring_guard(const struct ring *r, uint32_t device, struct ring_guard *ret);
 bool ring_driver(const struct ring *r, struct ring_driver *ret);

@@ -20,7 +20,8 @@ struct settings {
     bool sim_costs, print_link, listen_plain, dcgm_names;
     char tell_webhook[512], tell_slack[512], tell_smtp_url[256], tell_smtp_user[128], tell_smtp_password_file[256];
     char tell_mail_from[128], tell_mail_to[512], tell_command[512];
-    int tell_severity, tell_again_s;
+    int tell_severity, tell_again_s, idle_s, miss_window_s;
+    double busy_percent, full_percent;
     char engines_docker[512], engines_podman[512];
 };
 

@@ -22,6 +22,7 @@ static void put_task_times(struct buf *b, const struct wire_task *t) {
     out_i64(b, t->period_ns);
     out_u32(b, t->periods);
     out_u32(b, t->period_hit);
+    out_u32(b, t->again);
     out_record_end(b, record);
 }
 
@@ -84,6 +85,7 @@ static void get_task_times(struct wire_in *in, struct wire_task *t) {
     t->period_ns = in_i64(&record);
     t->periods = in_u32(&record);
     t->period_hit = in_u32(&record);
+    t->again = in_u32(&record);
     in->is_bad |= record.is_bad || t->period_hit > t->periods;
 }
 

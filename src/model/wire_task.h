@@ -3,8 +3,8 @@
  *
  *   TASK       at its beginning, at news (deadline, overdue, a name that came late) and at its end, whole each time. It
  *              carries a mark that grows with every change of any task: the node's task table is the spool, and WELCOME's
- *              task_mark says what the server has. A task is named for good by boot id, pid and ticks: taken twice it is
- *              the same row.
+ *              task_mark says what the server has. A task is named for good by boot id, pid, ticks and again: taken
+ *              twice it is the same row.
  *   CONTAINER  when its facts or its figures change, and at the start of a session. No mark: the newest counts.
  *   NODE       once a second. USE: with it, what running tasks have used so far. Neither is ever sent again. */
 #pragma once
@@ -30,6 +30,7 @@ struct wire_task {
     int64_t opened_real_ns, start_real_ns, end_real_ns;
     int64_t period_ns;            /* 0: none */
     uint32_t periods, period_hit; /* judged so far, and those that were kept */
+    uint32_t again;               /* how often this process had left the GPUs and come back: with pid and ticks it names the task */
     int32_t ns_pid;               /* as its own container counts; 0: not known */
     uint32_t uid;                 /* UINT32_MAX: not known */
     char user[64], comm[32], command[512];

@@ -3,8 +3,9 @@
  *
  *   gpumgr-node attend DIR SETTINGS_FILE HEART_FD
  *
- * It does not wait on the rings' bell, which rings for every reading of every card: it looks ten times a second for what
- * must be prompt, which costs less, and once a second for all the rest. */
+ * Its main thread does not wait on the rings' bell, which rings for every reading of every card: it looks ten times a second
+ * for what must be prompt, which costs less, and once a second for all the rest. Tasks, which are timed to the millisecond,
+ * have a thread (node/tasks.h). */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,6 +27,7 @@
 #include "node/names.h"
 #include "node/orders.h"
 #include "node/session.h"
+#include "node/tasks.h"
 #include "node/uplink.h"
 
 #define TICK_NS (100 * NS_PER_MS)
@@ -63,6 +65,7 @@ static void reload(void) {
         return;
     }
     self.settings = fresh;
+    tasks_reload(&fresh);
     log_set_level((enum log_level)fresh.log_level);
 }
 
@@ -201,7 +204,7 @@ static int start(char **argv, struct error *e) {
     session_init(&self.instance, (unsigned)self.settings.workers, GPUMGR_VERSION);
     self.host = host_new();
     start_engines();
-    return 0;
+    return tasks_start(&self.instance, &self.settings, self.engine, e);
 }
 
 int main(int argc, char **argv) {
@@ -220,6 +223,7 @@ int main(int argc, char **argv) {
     }
     self.heart->beat_ns = self.heart->ready_ns = clock_boot_ns();
     loop();
+    tasks_stop();
     uplink_done(&self.uplink);
     host_free(self.host);
     engine_free(self.engine);

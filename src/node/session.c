@@ -11,6 +11,7 @@
 #include "model/wire_device.h"
 #include "model/wire_server.h"
 #include "node/names.h"
+#include "node/tasks.h"
 
 #define QUEUE_MAX (256u << 10) /* bytes that wait for the server; beyond that the rings hold what there is */
 #define BATCH 32               /* samples of one device at a time, so that none waits for another's backlog */
@@ -77,7 +78,7 @@ void session_hello(struct uplink *u, int64_t now_ns) {
                            .real_ns = clock_real_ns(),
                            .catalogue = metric_catalogue_hash(),
                            .devices = self.rings.devices,
-                           .sources = (uint16_t)self.rings.count};
+                           .sources = (uint16_t)(self.rings.count + 1)}; /* and the node's own */
     memcpy(h.node, self.node, sizeof h.node);
     memcpy(h.boot_id, self.boot_id, sizeof h.boot_id);
     memcpy(h.version, self.version, sizeof h.version);
@@ -116,6 +117,8 @@ void session_welcome(struct uplink *u, const struct wire_frame *f, int64_t now_n
         int64_t mark = is_same_boot && i < w.sources ? w.event_mark[i] : 0;
         self.event_next[i] = one->is_open ? ring_after(&one->ring, mark) : 1;
     }
+    unsigned own = self.rings.count;
+    tasks_welcome(is_same_boot ? w.task_mark : 0, is_same_boot && own < w.sources ? w.event_mark[own] : 0);
     self.host_sent_ns = is_same_boot ? w.host_mark : 0;
     self.state = SESSION_LIVE;
     session_round(u, NULL, now_ns);
@@ -284,7 +287,9 @@ static void put_host(struct uplink *u) {
 /* ---- time ---- */
 
 static void put_round(struct uplink *u, int64_t now_ns) {
-    struct wire_round r = {.boot_ns = now_ns, .real_ns = clock_real_ns(), .sources = (uint16_t)self.rings.count};
+    struct wire_round r = {.boot_ns = now_ns, .real_ns = clock_real_ns(), .sources = (uint16_t)(self.rings.count + 1)};
+    r.source[self.rings.count].beat_ns = now_ns;
+    r.source[self.rings.count].writer = (uint32_t)getpid();
     for (unsigned i = 0; i < self.rings.count; i++) {
         const struct rings_one *one = &self.rings.of[i];
         if (!one->is_open) continue;
@@ -305,6 +310,8 @@ void session_round(struct uplink *u, const struct host_sample *host, int64_t now
     for (uint16_t n = 0; n < self.rings.devices; n++) put_device(u, n, now_ns);
     put_host(u);
     (void)put_events(u);
+    tasks_put_prompt(u, (uint16_t)self.rings.count, 2 * QUEUE_MAX);
+    tasks_put_round(u, 2 * QUEUE_MAX);
     if (!self.is_behind) put_round(u, now_ns);
     uplink_flush(u, now_ns);
     say_overrun(now_ns);
@@ -322,6 +329,7 @@ void session_prompt(struct uplink *u, int64_t now_ns) {
     static uint32_t names;
     if (self.state != SESSION_LIVE || u->state != UPLINK_UP) return;
     if (put_events(u)) put_states(u);
+    tasks_put_prompt(u, (uint16_t)self.rings.count, QUEUE_MAX);
     if (names != names_version() && uplink_queued(u) < QUEUE_MAX) {
         names = names_version();
         for (uint16_t n = 0; n < self.rings.devices; n++) put_device(u, n, now_ns);

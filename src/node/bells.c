@@ -1,0 +1,97 @@
+#include "node/bells.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/shm.h"
+#include "model/ring.h"
+
+#define STACK_BYTES (64 * 1024)
+#define LOOK_NS NS_PER_S            /* whether the file was replaced, when the bell is silent */
+#define ABSENT_NS (500 * NS_PER_MS) /* no ring yet */
+
+struct bell {
+    char path[256];
+    int fd;
+    struct shm shm;
+    struct ring ring;
+    uint64_t turn[DEVICE_MAX];
+};
+
+static void ring_out(const struct bell *b) {
+    uint64_t one = 1;
+    if (write(b->fd, &one, sizeof one) < 0) return; /* it is readable already */
+}
+
+static bool is_news(struct bell *b) {
+    bool is_new = false;
+    for (uint32_t d = 0; d < ring_devices(&b->ring) && d < DEVICE_MAX; d++) {
+        uint64_t turn = ring_processes_turn(&b->ring, d);
+        is_new |= turn != b->turn[d];
+        b->turn[d] = turn;
+    }
+    return is_new;
+}
+
+/* Until the file is another one. */
+static void follow(struct bell *b) {
+    int64_t look_ns = 0;
+    for (;;) {
+        uint32_t seen = atomic_load(ring_bell(&b->ring));
+        if (is_news(b)) ring_out(b);
+        int64_t now_ns = clock_boot_ns();
+        if (now_ns >= look_ns) {
+            if (shm_is_replaced(&b->shm, b->path)) return;
+            look_ns = now_ns + LOOK_NS;
+        }
+        shm_wait(ring_bell(&b->ring), seen, LOOK_NS);
+    }
+}
+
+static void *run(void *arg) {
+    struct bell *b = arg;
+    pthread_setname_np(pthread_self(), "bell");
+    for (;;) {
+        struct error e;
+        if (shm_open_file(b->path, false, 4096, &b->shm, &e) >= 0) {
+            if (ring_attach(&b->ring, b->shm.mem, b->shm.size, &e) >= 0) {
+                ring_out(b);
+                follow(b);
+            }
+            shm_done(&b->shm);
+            ring_out(b);
+        }
+        clock_sleep_until(clock_boot_ns() + ABSENT_NS);
+    }
+    return NULL;
+}
+
+void bells_start(const struct instance *where, unsigned workers, int fd) {
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
+    for (unsigned i = 0; i < workers; i++) {
+        pthread_t thread;
+        struct bell *b = calloc(1, sizeof *b); /* lives as long as its thread: for good */
+        if (!b) break;
+        instance_path(where, b->path, sizeof b->path, "ring.%u", i);
+        b->fd = fd;
+        if (pthread_create(&thread, &attr, run, b) == 0) continue;
+        log_line(LOG_WARN, "thread", -1, "nobody waits on %s: tasks are noticed once a second", b->path);
+        free(b);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}

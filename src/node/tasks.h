@@ -1,0 +1,34 @@
+/* GPU tasks, live. A thread of its own: a process list that changed (node/bells) begins tasks, a pidfd ends them to the
+ * moment, one timer on the boot clock drives deadlines and the round of every second. It never waits for a container engine, a
+ * server or a process's memory map: names come when they come. All that is said of a task lies in the table
+ * (node/table.h), which outlives us, and goes to the server from there.
+ *
+ * The functions here are for the main thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/instance.h"
+#include "model/settings.h"
+#include "node/uplink.h"
+
+struct engine;
+
+/* containers: who names them; NULL: nobody does. */
+int tasks_start(const struct instance *where, const struct settings *s, struct engine *containers, struct error *e)
+    MUST_CHECK;
+
+/* From now on the tracker stands still, for good: what it needs may be taken down. */
+void tasks_stop(void);
+
+/* Settings that may change while it runs. */
+void tasks_reload(const struct settings *s);
+
+/* What the server's WELCOME said: tasks and events up to these marks are stored; 0: nothing is. */
+void tasks_welcome(int64_t task_mark, int64_t event_mark);
+
+/* What is new since then, as frames, until so many bytes wait: tasks and events at once, containers, uses and the node's state
+ * with the round. source: the number of the node's own event stream. */
+void tasks_put_prompt(struct uplink *u, uint16_t source, size_t most_bytes);
+void tasks_put_round(struct uplink *u, size_t most_bytes);

@@ -1,0 +1,196 @@
+/* What the tracker does every second: divides the time and energy of each GPU among its tasks, looks for memory that nobody
+ * uses, takes names that came late, and judges the machine. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "model/share.h"
+#include "model/wire_device.h"
+#include "node/names.h"
+#include "node/process.h"
+#include "node/tracks.h"
+
+#define LEFT_NS (3 * NS_PER_S) /* out of all lists for so long: the process lives on, its task has ended */
+#define DEAD_NS (5 * NS_PER_S)
+#define MARK_NS (10 * NS_PER_S)
+#define STRETCH_MOST_NS (5 * NS_PER_S)
+#define IDLE_LEAST_BYTES (64ull << 20)
+
+static double gib(uint64_t bytes) { return (double)bytes / (double)(1ull << 30); }
+
+/* ---- use ---- */
+
+static double latest_of(const struct latest *l, int id, int64_t now_ns) {
+    return latest_has(l, id, now_ns) ? l->of[id].value : NAN;
+}
+
+static void add_use(struct track *t, const struct ring_process *p, const struct share_holder *h, int64_t now_ns) {
+    uint64_t bytes = p->memory_bytes == PROCESS_NO_MEMORY ? 0 : p->memory_bytes;
+    t->memory_now += bytes;
+    if (!isnan(h->sm)) t->sm_now = (isnan(t->sm_now) ? 0 : t->sm_now) + h->sm;
+    if (isnan(h->sm) || h->sm > 0) t->used_ns = now_ns; /* not measured: not known to be idle */
+    t->k.gpu_seconds += h->gpu_seconds;
+    t->k.energy_joules += h->energy_joules;
+    if (!t->group) return;
+    t->group->gpu_seconds += h->gpu_seconds;
+    t->group->energy_joules += h->energy_joules;
+    t->group->memory_bytes += bytes;
+}
+
+/* The instances of a card share its energy: their processes are its processes. */
+static unsigned holders_of(const struct rings_one *one, uint32_t card, const struct ring_process **ret, unsigned room) {
+    unsigned n = 0;
+    for (uint32_t d = 0; d < ring_devices(&one->ring); d++) {
+        int bit = tracker.bit[one->first + d];
+        if (bit < 0 || (d != card && ring_inventory(&one->ring, d)->parent != (int32_t)card)) continue;
+        const struct ring_processes *p = &tracker.gpu[bit].processes;
+        for (uint32_t i = 0; i < p->count && n < room; i++) {
+            bool is_told = false; /* by the card and by its instance */
+            for (unsigned k = 0; k < n; k++) is_told |= ret[k]->pid == p->of[i].pid;
+            if (!is_told) ret[n++] = &p->of[i];
+        }
+    }
+    return n;
+}
+
+static void divide(const struct rings_one *one, uint32_t d, int64_t now_ns) {
+    static struct share_holder h[4 * RING_PROCESSES_MAX];
+    static const struct ring_process *who[4 * RING_PROCESSES_MAX];
+    static struct latest latest;
+    int bit = tracker.bit[one->first + d];
+    if (bit < 0 || !ring_latest(&one->ring, d, &latest)) return;
+    struct tracked_gpu *g = &tracker.gpu[bit];
+    int64_t for_ns = g->spent_ns ? now_ns - g->spent_ns : 0;
+    g->spent_ns = now_ns;
+    if (for_ns > STRETCH_MOST_NS) for_ns = STRETCH_MOST_NS;
+    double watts = latest_of(&latest, METRIC_POWER, now_ns), seconds = (double)for_ns / 1e9;
+    double busy = latest_of(&latest, METRIC_UTIL_GPU, now_ns);
+    if (busy <= 0 && watts > 0 && !(g->idle_w < watts)) g->idle_w = watts;
+    unsigned n = holders_of(one, d, who, ARRAY_LEN(who));
+    for (unsigned i = 0; i < n; i++)
+        h[i] = (struct share_holder){.sm = who[i]->sm == PROCESS_NO_SHARE ? NAN : who[i]->sm / 100.0,
+                                     .memory_bytes = who[i]->memory_bytes};
+    struct share_gpu gpu = {.seconds = seconds, .energy_j = watts * seconds, .idle_w = g->idle_w, .busy = busy};
+    share_split(&gpu, h, n);
+    for (unsigned i = 0; i < n; i++) {
+        struct track *t = track_find((int32_t)who[i]->pid);
+        if (t) add_use(t, who[i], &h[i], now_ns);
+    }
+}
+
+static void take_use(int64_t now_ns) {
+    for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
+        for (struct track *t = tracker.bucket[b]; t; t = t->next) {
+            t->memory_now = 0;
+            t->sm_now = NAN;
+            if (t->group) t->group->memory_bytes = 0;
+        }
+    for (unsigned i = 0; i < tracker.rings.count; i++) {
+        const struct rings_one *one = &tracker.rings.of[i];
+        for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring); d++)
+            if (ring_inventory(&one->ring, d)->parent < 0) divide(one, d, now_ns);
+    }
+    for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
+        for (struct track *t = tracker.bucket[b]; t; t = t->next) {
+            if (!t->is_live) continue;
+            t->k.memory_bytes = t->memory_now;
+            if (t->memory_now > t->k.memory_peak_bytes) t->k.memory_peak_bytes = t->memory_now;
+            t->k.float_ns = task_left_ns(&t->task, now_ns);
+            table_refresh(&tracker.table, t->slot, &t->k);
+            if (t->group) t->group->version++;
+        }
+}
+
+/* ---- who left, who is dead, who sleeps ---- */
+
+/* Whether all that it was on have been looked at since. */
+static bool is_sure(const struct track *t) {
+    for (uint32_t bit = 0; bit < tracker.table.head->gpu_count; bit++)
+        if (gpumgr_task_is_on(&t->k, bit) && tracker.gpu[bit].list_ns < t->unlisted_ns + LEFT_NS) return false;
+    return true;
+}
+
+static void mind_dead(struct track *t, int64_t now_ns) {
+    if (!tracker.knows_pids || t->is_dead_said || !t->gone_ns || now_ns - t->gone_ns < DEAD_NS || !t->memory_now)
+        return;
+    if (process_is_there("/proc", t->pid, t->k.ticks)) return;
+    t->is_dead_said = true;
+    tracker_event(EVENT_ERROR, "dead_memory", tracker_device(t), t->pid,
+                  "%.1f GiB of GPU memory are held by process %d%s%.16s, which is gone", gib(t->memory_now), t->pid,
+                  t->k.comm[0] ? ", " : "", t->k.comm);
+}
+
+static void mind_idle(struct track *t, int64_t now_ns) {
+    int64_t for_ns = (int64_t)tracker.settings.idle_s * NS_PER_S;
+    if (now_ns == t->used_ns) t->is_idle_said = false;
+    if (!t->is_live || !for_ns || t->is_idle_said || t->memory_now < IDLE_LEAST_BYTES || now_ns - t->used_ns < for_ns)
+        return;
+    t->is_idle_said = true;
+    tracker_event(EVENT_INFO, "idle_holder", tracker_device(t), t->pid,
+                  "%.32s%s%.16s, process %d, holds %.1f GiB and has not used its GPU for %lld s", t->k.container,
+                  t->k.container[0] ? ": " : "", t->k.comm, t->pid, gib(t->memory_now),
+                  (long long)((now_ns - t->used_ns) / NS_PER_S));
+}
+
+static void take_name(struct track *t, int64_t now_ns) {
+    struct wire_process p = {.of = {.pid = (uint32_t)t->pid}};
+    if (t->is_named || t->pidfd < 0 || !t->is_live) return;
+    names_look(&p, now_ns);
+    if (!p.start_boot_ns) return;
+    t->is_named = true;
+    free(tracker.said[t->slot].user);
+    free(tracker.said[t->slot].command);
+    tracker.said[t->slot].user = strdup(p.user);
+    tracker.said[t->slot].command = strdup(p.command);
+    if (p.comm[0]) memcpy(t->k.comm, p.comm, sizeof t->k.comm); /* after exec it has another */
+    track_put(t, now_ns);
+}
+
+static void mind_tracks(int64_t now_ns) {
+    for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
+        for (struct track *t = tracker.bucket[b], *next; t; t = next) {
+            next = t->next;
+            take_name(t, now_ns);
+            mind_dead(t, now_ns);
+            mind_idle(t, now_ns);
+            if (t->is_live && t->unlisted_ns && !track_is_listed(t) && is_sure(t)) track_end(t, t->unlisted_ns, true);
+        }
+}
+
+/* ---- the machine ---- */
+
+static void judge(int64_t now_ns) {
+    static struct node_gpu gpus[WIRE_DEVICES_MAX];
+    static struct latest latest;
+    struct ring_state state;
+    size_t n = 0;
+    for (unsigned i = 0; i < tracker.rings.count; i++) {
+        const struct rings_one *one = &tracker.rings.of[i];
+        for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring) && n < ARRAY_LEN(gpus); d++) {
+            if (ring_inventory(&one->ring, d)->parent >= 0 || !ring_latest(&one->ring, d, &latest)) continue;
+            double total = latest_of(&latest, METRIC_MEMORY_TOTAL, now_ns),
+                   unused = latest_of(&latest, METRIC_MEMORY_FREE, now_ns);
+            gpus[n++] = (struct node_gpu){.busy_ratio = latest_of(&latest, METRIC_UTIL_GPU, now_ns),
+                                          .free_bytes = unused > 0 ? (uint64_t)unused : 0,
+                                          .total_bytes = total > 0 ? (uint64_t)total : 0,
+                                          .is_usable = ring_state(&one->ring, d, &state) && state.state == DEVICE_OK};
+        }
+    }
+    struct node_rules rules = {.miss_window_ns = (int64_t)tracker.settings.miss_window_s * NS_PER_S,
+                               .busy_ratio = tracker.settings.busy_percent / 100,
+                               .full_ratio = tracker.settings.full_percent / 100};
+    tracker.state = node_judge(&rules, &tracker.slack, gpus, n, tracker.live, now_ns);
+    node_state_put(&tracker.state, tracker.table.head->node_state);
+}
+
+void tracker_round(int64_t now_ns) {
+    if (now_ns - tracker.marked_ns > MARK_NS) {
+        tracker.marked_ns = now_ns;
+        opens_mark(&tracker.opens);
+    }
+    take_use(now_ns);
+    mind_tracks(now_ns);
+    judge(now_ns);
+}
