@@ -51,8 +51,8 @@ struct gpumgr_gpu {
 };
 
 struct gpumgr_task {
-    uint64_t turn; /* odd while it is written; 0: never used */
-    int64_t mark;  /* grows with every change of any task */
+    uint64_t turn;  /* odd while it is written; 0: never used */
+    int64_t mark;   /* grows with every change of any task */
     uint64_t ticks; /* start of the process: field 22 of /proc/PID/stat; 0: it was gone before it could be read */
     int32_t pid;
     int32_t ns_pid; /* as its own container counts; 0: not known */
@@ -65,7 +65,8 @@ struct gpumgr_task {
     int64_t opened_real_ns, start_real_ns, end_real_ns;
     int64_t deadline_ns; /* how long it may take from its start; 0: no deadline */
     int64_t period_ns;
-    int64_t float_ns;    /* what was left at its end, negative after a miss; while it runs: what was left at the last change */
+    int64_t
+        float_ns; /* what was left at its end, negative after a miss; while it runs: what was left at the last change */
     int64_t expected_ns; /* how long its like take; 0: nothing to go by */
     int64_t slurm_job;   /* -1: none */
     uint64_t gpus[GPUMGR_TASKS_GPUS_MAX / 64];

@@ -30,9 +30,9 @@ struct wire_task {
     int64_t opened_real_ns, start_real_ns, end_real_ns;
     int64_t period_ns;            /* 0: none */
     uint32_t periods, period_hit; /* judged so far, and those that were kept */
-    uint32_t again;               /* how often this process had left the GPUs and come back: with pid and ticks it names the task */
-    int32_t ns_pid;               /* as its own container counts; 0: not known */
-    uint32_t uid;                 /* UINT32_MAX: not known */
+    uint32_t again; /* how often this process had left the GPUs and come back: with pid and ticks it names the task */
+    int32_t ns_pid; /* as its own container counts; 0: not known */
+    uint32_t uid;   /* UINT32_MAX: not known */
     char user[64], comm[32], command[512];
     struct belonging whose;
     char name[128], image[256]; /* of its container, as known then; "" unknown or none */

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 HELLO, INVENTORY, SAMPLE, LATEST, STATE, PROCESSES, XIDS, GUARD, DRIVER, HOST, EVENT, ROUND, ORDER_RESULT = range(1, 14)
+TASK, CONTAINER, NODE, USE = range(20, 24)
 WELCOME, ORDER, BYE = 128, 129, 130
 VERBS = {"ping": 0, "look": 1, "reload": 2, "guard set": 3, "guard confirm": 4, "guard restore": 5}
 
@@ -80,6 +81,56 @@ def process(r):
     return p
 
 
+def task(r):
+    t = dict(zip(("mark", "pid", "ticks", "state", "source", "verdict", "is_warned", "flags"), r.take("qiQBBBBI")))
+    times = r.record()
+    t.update(zip(("opened_ns", "start_ns", "end_ns", "opened_real_ns", "start_real_ns", "end_real_ns", "deadline_ns", "float_ns",
+                  "expected_ns", "period_ns", "periods", "period_hit", "again"), times.take("qqqqqqqqqqIII")))
+    o = r.record()
+    t["ns_pid"], t["uid"] = o.take("iI")
+    t.update(user=o.text(), comm=o.text(), command=o.text(), kind=o.take("B"), container_id=o.text(), pod=o.text())
+    t["owner_uid"], t["slurm_job"] = o.take("qq")
+    t.update(slurm_step=o.text(), container=o.text(), image=o.text())
+    t["gpu_seconds"], t["energy_joules"], t["memory_bytes"], t["memory_peak_bytes"] = r.take("ddQQ")
+    t["gpus"] = []
+    for _ in range(r.take("H")):
+        g = r.record()
+        t["gpus"].append((g.text(), *g.take("II")))
+    return t
+
+
+def slack(r):
+    s = r.record()
+    out = dict(zip(("tasks", "hits", "misses", "float_ns", "least_ns", "last_miss_ns"), s.take("QQQqqq")))
+    out["bands"] = [s.take("Q") for _ in range(s.take("B"))]
+    return out
+
+
+def container(r):
+    c = {"id": r.text()}
+    c["kind"], c["state"] = r.take("BB")
+    c.update(name=r.text(), image=r.text(), tenant=r.text())
+    c["deadline_ns"], c["period_ns"], c["priority"], c["created_real_ns"] = r.take("qqiq")
+    c.update(labels=r.text(), running=r.take("I"), slack=slack(r))
+    c["gpu_seconds"], c["energy_joules"], c["memory_bytes"] = r.take("ddQ")
+    return c
+
+
+def node(r):
+    n = dict(zip(("reasons_bits", "gpus", "tasks", "free_mib", "largest_mib", "float_ms"), r.take("BBHIIi")))
+    n.update(reasons=r.text(), slack=slack(r))
+    return n
+
+
+def uses(r):
+    boot_ns, count = r.take("qH")
+    names = ("pid", "ticks", "gpu_seconds", "energy_joules", "memory_bytes", "memory_peak_bytes", "sm_share")
+    return {"boot_ns": boot_ns, "of": [dict(zip(names, r.record().take("iQddQQd"))) for _ in range(count)]}
+
+
+TASK_FRAMES = {TASK: task, CONTAINER: container, NODE: node, USE: uses}
+
+
 class Session:
     """What one node says on one connection, decoded."""
 
@@ -141,6 +192,8 @@ class Session:
         if kind == ORDER_RESULT:
             number, result, value = r.take("Qiq")
             return {"id": number, "result": result, "value": value, "text": r.text()}
+        if kind in TASK_FRAMES:
+            return TASK_FRAMES[kind](r)
         raise AssertionError(f"a frame of type {kind}")
 
 
@@ -218,11 +271,12 @@ class StubServer:
         body = text(self.boot_id) + struct.pack("<q", self.taken.get("host", 0))
         sources = session.hello["sources"]
         body += struct.pack("<H", sources) + b"".join(struct.pack("<q", self.taken.get(("event", i), 0)) for i in range(sources))
-        marks = [(k, v) for k, v in self.taken.items() if isinstance(k, str) and k != "host"]
+        marks = [(k, v) for k, v in self.taken.items() if isinstance(k, str) and k not in ("host", "task")]
         body += struct.pack("<H", len(marks))
         for uuid, mark in marks:
             record = text(uuid) + struct.pack("<q", mark)
             body += struct.pack("<H", len(record)) + record
+        body += struct.pack("<q", self.taken.get("task", 0))
         self.connection.sendall(frame(WELCOME, body))
 
     def handle(self, session, kind, what):
@@ -237,6 +291,8 @@ class StubServer:
             self.take(("event", what["source"]), what["mark"], kind, what)
         if kind == HOST:
             self.take("host", what["mark"], kind, what)
+        if kind == TASK:
+            self.take("task", what["mark"], kind, what)
 
     def run(self):
         data, session = b"", None

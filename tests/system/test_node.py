@@ -46,7 +46,7 @@ def test_it_says_who_is_there_and_then_what_is_read(sim):
         caught_up(server)
         wait_for(lambda: len({s["uuid"] for s in server.of(SAMPLE)}) == 4, "samples of all four")
         hello = server.of(HELLO)[0]
-        assert hello["node"] == socket.gethostname() and hello["sources"] == 1
+        assert hello["node"] == socket.gethostname() and hello["sources"] == 2
         assert hello["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         assert len(set(hello["gpu"])) == len(hello["gpu"]) > 50 and "host_cpus" in hello["host"]
         told = {d["uuid"]: d for d in server.of(INVENTORY)}
@@ -111,7 +111,7 @@ def test_several_samplers_are_one_machine(sim):
     with Instance(sim, "--wait-ms", "100", "--sampler.workers", "3") as i, StubServer(i.dir / "run") as server:
         status = i.ready(4)
         wait_for(lambda: len({s["uuid"] for s in server.of(SAMPLE)}) == 4, "samples of all four")
-        assert server.of(HELLO)[-1]["sources"] == 3
+        assert server.of(HELLO)[-1]["sources"] == 4
         devices = {d["uuid"]: d for d in server.of(INVENTORY)[-4:]}
         assert set(devices) == {g["uuid"] for g in status["gpus"]}
         assert sorted(d["device"] for d in devices.values()) == [0, 1, 2, 3] and {d["source"] for d in devices.values()} == {0, 1, 2}

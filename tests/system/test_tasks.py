@@ -1,0 +1,264 @@
+"""GPU tasks: every process on a GPU is found when the driver shows it and its end is exact; deadlines are kept or missed to the
+moment; whoever is killed, nothing is lost, doubled or invented. The truth is the simulator's registration and waitpid."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from instance import Instance, is_alive, kill
+from link import CONTAINER, EVENT, NODE, TASK, USE, StubServer
+from simulator import BUILD, Simulator, wait_for
+from task_table import (BY_LIST, BY_OPEN, END_UNKNOWN, ENDED, FOUND_LATE, HIT, MISS, NO_DEADLINE, OVERDUE, PENDING, RUNNING,
+                        TaskTable, boot_ns)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def sim(tmp_path):
+    with Simulator(tmp_path / "sim", "--model", "h200:4") as s:
+        yield s
+
+
+def watching(sim, *flags, **more):
+    return Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", "", "--engines.podman", "", *flags, **more)
+
+
+def ready(i, count=4):
+    """The cards are read and the node looks at their lists."""
+    i.ready(count)
+    table_of(i).wait_gpus(count)
+
+
+def table_of(i):
+    return TaskTable(i.dir / "run/tasks")
+
+
+def node_of(i):
+    return wait_for(lambda: i.of_program("node"), "a node runs")[0]
+
+
+def ticks_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+
+
+def gpu_uuids(i):
+    return [g["uuid"] for g in sorted(i.status()["gpus"], key=lambda g: g["index"])]
+
+
+# ---- beginnings and ends ----
+
+def test_a_task_is_found_when_it_shows_and_its_end_is_exact(sim):
+    with watching(sim) as i:
+        ready(i)
+        late, off = [], []
+        for _ in range(8):
+            began = boot_ns()
+            process = sim.task("--gpu", "1", "--work", "0.3")
+            task = table_of(i).one(process.pid)
+            assert task["ticks"] == ticks_of(process.pid) and task["uid"] == os.getuid() and task["comm"] == "gpusim-task"
+            assert task["state"] == RUNNING and task["verdict"] == NO_DEADLINE and task["gpus"] == [gpu_uuids(i)[1]]
+            assert task["source"] == BY_OPEN and began < task["opened_ns"] <= task["start_ns"]
+            process.wait()
+            gone = boot_ns()
+            ended = table_of(i).one(process.pid, state=ENDED)
+            late.append((task["start_ns"] - task["opened_ns"]) / 1e6)
+            off.append(abs(ended["end_ns"] - gone) / 1e6)
+            assert ended["start_ns"] == task["start_ns"] and not ended["flags"] and len(table_of(i).of(process.pid)) == 1
+            assert abs(ended["end_real_ns"] - time.time_ns()) < 2e9
+        assert sorted(late)[4] < 15, late
+        assert sorted(off)[4] < 5, off
+
+
+def test_several_gpus_are_one_task_and_children_are_their_own(sim):
+    with watching(sim) as i:
+        ready(i)
+        both = sim.task("--gpu", "0,3", "--forever")
+        uuids = gpu_uuids(i)
+        wait_for(lambda: sorted(table_of(i).one(both.pid)["gpus"]) == sorted([uuids[0], uuids[3]]), "both GPUs")
+        script = ("import subprocess, sys\np = [subprocess.Popen([sys.argv[1], '--gpu', '2', '--forever']) for _ in range(3)]\n"
+                  "print(*[x.pid for x in p], flush=True)\nsys.stdin.read()\n[x.kill() for x in p]")
+        parent = subprocess.Popen([sys.executable, "-c", script, BUILD / "sim/gpusim-task"], env=sim.env, text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        children = list(map(int, parent.stdout.readline().split()))
+        for pid in children:
+            assert table_of(i).one(pid, state=RUNNING)["gpus"] == [uuids[2]]
+        assert not table_of(i).of(parent.pid), "who uses no GPU is no task"
+        parent.communicate()
+        for pid in children:
+            table_of(i).one(pid, state=ENDED)
+        assert table_of(i).one(both.pid)["state"] == RUNNING and len(table_of(i).of(both.pid)) == 1
+
+
+def test_a_number_that_is_used_again_is_another_task(sim):
+    """The kernel gives the number we ask for: both tasks are there, told apart by their start."""
+    last = Path("/proc/sys/kernel/ns_last_pid")
+    if os.geteuid() != 0 or not os.access(last, os.W_OK):
+        pytest.skip("needs root and /proc/sys/kernel/ns_last_pid")
+    with watching(sim) as i:
+        ready(i)
+        first = sim.task("--forever")
+        one = table_of(i).one(first.pid)
+        first.kill()
+        first.wait()
+        table_of(i).one(first.pid, state=ENDED)
+        for _ in range(200):
+            last.write_text(str(first.pid - 1))
+            again = sim.task("--forever")
+            if again.pid == first.pid:
+                break
+            again.kill()
+            again.wait()
+        else:
+            pytest.skip("the number was always taken by somebody else")
+        two = table_of(i).one(again.pid, state=RUNNING)
+        assert two["ticks"] != one["ticks"] and two["start_ns"] > one["start_ns"]
+        assert [t["state"] for t in table_of(i).of(first.pid)] == [ENDED, RUNNING]
+
+
+def test_mig_instances_are_told_apart(tmp_path):
+    with Simulator(tmp_path / "sim", "--model", "a100", "--mig") as sim, watching(sim) as i:
+        table_of(i).wait_gpus(2)
+        tasks = [sim.task("--gpu", "0", "--mig", str(n), "--forever") for n in (0, 1)]
+        on = [table_of(i).one(t.pid)["gpus"] for t in tasks]
+        assert on[0] != on[1] and all(len(g) == 1 and g[0].startswith("MIG-") for g in on), on
+
+
+def test_who_was_there_before_is_marked_so(sim):
+    process = sim.task("--forever")
+    wait_for(lambda: sim.gpu()["processes"], "it is registered")
+    with watching(sim) as i:
+        task = table_of(i).one(process.pid)
+        assert task["flags"] & FOUND_LATE and task["state"] == RUNNING and task["source"] == BY_LIST
+
+
+def test_many_short_tasks(sim):
+    """None is missed, none is counted twice, and the node is as small after it as before. TASKS_COUNT=10000 for ten thousand."""
+    count = int(os.environ.get("TASKS_COUNT", "1000"))
+    with watching(sim) as i, StubServer(i.dir / "run") as server:
+        ready(i)
+        node = node_of(i)
+        script = ("import subprocess, sys, time\nleft, live, pids = int(sys.argv[2]), [], []\n"
+                  "while left or live:\n"
+                  "    while left and len(live) < 8:\n"
+                  "        p = subprocess.Popen([sys.argv[1], '--quiet', '--work', '0.08', '--gpu', str(left % 4)]); pids.append(p.pid)\n"
+                  "        live.append(p); left -= 1\n"
+                  "    live = [p for p in live if p.poll() is None]\n    time.sleep(0.005)\n"
+                  "print(*pids)\n")
+        run = subprocess.run([sys.executable, "-c", script, BUILD / "sim/gpusim-task", str(count)], env=sim.env,
+                             capture_output=True, text=True, check=True)
+        pids = list(map(int, run.stdout.split()))
+        assert len(pids) == count
+
+        def ended():
+            return {(t["pid"], t["ticks"]): t for t in server.of(TASK) if t["state"] == ENDED}
+        deadline = time.monotonic() + 20
+        while len(ended()) < count and time.monotonic() < deadline:
+            time.sleep(0.1)
+        seen = sorted(pid for pid, _ in ended())
+        assert seen == sorted(pids), f"missed: {[n for n, p in enumerate(pids) if p not in seen]}"
+        assert not server.twice
+        assert all(t["end_ns"] >= t["start_ns"] for t in ended().values())
+        wait_for(lambda: len(os.listdir(f"/proc/{node}/fd")) < 60, "no descriptor is left behind")
+        rss_kb = int(Path(f"/proc/{node}/statm").read_text().split()[1]) * 4
+        assert rss_kb < 40000, rss_kb
+
+
+# ---- whoever dies ----
+
+def test_a_killed_node_takes_its_tasks_up_again(sim):
+    with watching(sim) as i, StubServer(i.dir / "run") as server:
+        ready(i)
+        stays, goes = sim.task("--gpu", "0", "--forever"), sim.task("--gpu", "1", "--forever")
+        before = {p.pid: table_of(i).one(p.pid) for p in (stays, goes)}
+        node = node_of(i)
+        os.kill(node, signal.SIGSTOP)
+        goes.kill()
+        goes.wait()
+        gone = boot_ns()
+        os.kill(node, signal.SIGKILL)
+        ended = table_of(i).one(goes.pid, state=ENDED, timeout=20)
+        assert ended["flags"] & END_UNKNOWN and ended["end_ns"] > gone, "when it was found, and said to be so"
+        assert ended["start_ns"] == before[goes.pid]["start_ns"] and ended["verdict"] == NO_DEADLINE
+        again = table_of(i).one(stays.pid, state=RUNNING)
+        assert again["start_ns"] == before[stays.pid]["start_ns"] and not again["flags"]
+        assert len(table_of(i).of(stays.pid)) == 1, "it is the same task"
+        stays.kill()
+        stays.wait()
+        at = boot_ns()
+        end = table_of(i).one(stays.pid, state=ENDED)
+        assert abs(end["end_ns"] - at) < 100e6 and not end["flags"]
+        wait_for(lambda: {t["pid"] for t in server.of(TASK) if t["state"] == ENDED} >= {stays.pid, goes.pid}, "the server knows")
+        assert not server.twice
+
+
+def test_a_server_that_comes_late_gets_all_of_it_once(sim):
+    with watching(sim) as i:
+        ready(i)
+        pids = []
+        for n in range(20):
+            t = sim.task("--gpu", str(n % 4), "--work", "0.05")
+            pids.append(t.pid)
+            table_of(i).one(t.pid)
+        for pid in pids:
+            table_of(i).one(pid, state=ENDED)
+        with StubServer(i.dir / "run", flush=3600) as server:
+            wait_for(lambda: len({t["pid"] for t in server.of(TASK) if t["state"] == ENDED}) == 20, "all twenty", 15)
+            server.crash()
+            server.start()
+            before = len(server.of(TASK))
+            wait_for(lambda: len({t["pid"] for t in server.of(TASK)[before:] if t["state"] == ENDED}) == 20, "again, for it forgot", 15)
+            server.store()
+            os.kill(node_of(i), signal.SIGKILL)
+            later = sim.task("--work", "0.05")
+            wait_for(lambda: any(t["pid"] == later.pid and t["state"] == ENDED for t in server.of(TASK)), "what came later", 20)
+            assert not server.twice, "what was stored does not come again"
+
+
+def test_it_uses_what_it_is_said_to_use(sim):
+    """Two tasks on one card: the seconds of the card and its energy are theirs, by their shares."""
+    with watching(sim) as i, StubServer(i.dir / "run") as server:
+        ready(i)
+        busy, idle = sim.task("--gpu", "0", "--demand", "60%", "--forever", "--memory", "8G"), sim.task("--gpu", "0", "--kind", "idle", "--forever", "--memory", "4G")
+        def use(pid):
+            rows = [u for w in server.of(USE) for u in w["of"] if u["pid"] == pid]
+            return rows[-1] if rows else None
+        wait_for(lambda: use(busy.pid) and use(busy.pid)["gpu_seconds"] > 2.5, "it has worked", 20)
+        a, b = use(busy.pid), use(idle.pid)
+        assert a["memory_bytes"] == 8 << 30 and b["memory_bytes"] == 4 << 30
+        assert b["gpu_seconds"] < 0.2 * a["gpu_seconds"] and 0 < b["energy_joules"] < a["energy_joules"]
+        assert server.of(NODE)[-1]["tasks"] == 2 and server.of(NODE)[-1]["gpus"] == 4
+        named = wait_for(lambda: [t for t in server.of(TASK) if t["pid"] == busy.pid and t["command"]], "its command")[-1]
+        assert "--demand 60%" in named["command"] and named["user"]
+
+
+def test_memory_of_the_dead_and_of_the_idle_is_said(sim):
+    with watching(sim, "--tasks.idle-s", "2") as i, StubServer(i.dir / "run") as server:
+        ready(i)
+        idle = sim.task("--gpu", "2", "--kind", "idle", "--forever", "--memory", "4G")
+        said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "idle_holder"], "an idle holder", 20)
+        assert said[0]["pid"] == idle.pid and said[0]["uuid"] == gpu_uuids(i)[2] and "4.0 GiB" in said[0]["text"]
+        time.sleep(2)
+        assert len([e for e in server.of(EVENT) if e["kind"] == "idle_holder"]) == 1, "said once"
+
+
+# ---- the header and the example ----
+
+def test_the_installed_header_is_enough_to_read_the_table(sim, tmp_path):
+    program = tmp_path / "tasks"
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-o", program, ROOT / "examples/tasks.c"], check=True)
+    with watching(sim) as i:
+        ready(i)
+        process = sim.task("--name", "reader", "--forever")
+        table_of(i).one(process.pid)
+        out = subprocess.run([program, i.dir / "run/tasks"], capture_output=True, text=True, check=True).stdout
+        line = next(line for line in out.splitlines() if f"pid {process.pid} " in line)
+        assert "deadline 0.000 s" in line and line.endswith(" -")
+    assert oct((i.dir / "run/tasks").stat().st_mode & 0o777) == "0o644" if (i.dir / "run/tasks").exists() else True
