@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "client/doctor.h"
 #include "base/number.h"
+#include "client/doctor.h"
 #include "client/table.h"
 #include "client/text.h"
 

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "client/guard.h"
 #include "model/guard_words.h"
-#include "base/number.h"
 
 static void put_time(struct buf *b, const char *key, int64_t real_ns) {
     char text[40];

@@ -13,7 +13,7 @@ enum control_verb {
     CONTROL_GUARD_SET,     /* argument: GPU, enum control_guard, value in thousandths, ms it holds, ms to confirm in */
     CONTROL_GUARD_CONFIRM, /* argument: GPU. What was set by hand stays for its time */
     CONTROL_GUARD_RESTORE, /* argument: GPU, or -1 for all. Back to the baseline, what was set by hand is forgotten */
-    CONTROL_HUNT,          /* argument: GPU or -1 for all, ms in which a process is expected, ms between looks without that
+    CONTROL_HUNT, /* argument: GPU or -1 for all, ms in which a process is expected, ms between looks without that
                               (0: no more than the rounds; -1: as it was) */
     CONTROL_VERBS
 };

@@ -102,12 +102,13 @@ static void cards_take(struct cards *c, const struct live *l, int64_t now_ns) {
 struct http_shared *exporter_text(struct exporter *x, const struct live *l, bool has_dcgm, int64_t now_ns) {
     if (x->text && x->version == l->version && x->has_dcgm == has_dcgm && now_ns - x->at_ns < FRESH_NS) return x->text;
     AUTO(buf_done) struct buf out = {0};
-    AUTO(cards_done) struct cards c;
+    struct cards c;
     cards_take(&c, l, now_ns);
     node_families(&out, l, now_ns);
     host_families(&out, l, now_ns);
     exposition_gpus(&out, c.of, c.count);
     if (has_dcgm) exposition_dcgm(&out, c.of, c.count);
+    cards_done(&c);
     http_shared_drop(x->text);
     *x = (struct exporter){
         .version = l->version, .at_ns = now_ns, .has_dcgm = has_dcgm, .text = http_shared_new(out.s, out.len)};

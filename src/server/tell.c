@@ -78,10 +78,11 @@ static void post_free(struct post *p) {
     free(p);
 }
 
-static void way_add(struct way *w, int64_t id, int64_t made, int64_t tries, char *body) {
+/* Its body is the way's from now on. */
+static void way_add(struct way *w, const struct post *post) {
     struct post *p = calloc(1, sizeof *p), **at = &w->first;
     if (!p) abort();
-    *p = (struct post){.id = id, .made = made, .tries = tries, .body = body};
+    *p = *post;
     while (*at) at = &(*at)->next;
     *at = p;
     w->count++;
@@ -132,7 +133,7 @@ static void change_done(void *ctx, int result, const struct error *e) {
             continue;
         }
         /* What could not be stored is sent all the same: a full disk is worth a message. */
-        way_add(w, p->id, c->write.made, 0, p->body);
+        way_add(w, &(struct post){.id = p->id, .made = c->write.made, .body = p->body});
         way_kick(w);
     }
     free(c);
@@ -394,7 +395,7 @@ static void take_post(void *ctx, int64_t id, const char *way, int64_t made, int6
     char *copy = strdup(body);
     if (!copy) abort();
     if (w)
-        way_add(w, id, made, tries, copy);
+        way_add(w, &(struct post){.id = id, .made = made, .tries = tries, .body = copy});
     else
         free(copy);
 }
