@@ -16,7 +16,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/announce.h"
+#include "node/births.h"
 #include "node/engine_talk.h"
+#include "node/inside.h"
 
 #define BUCKETS 1024u
 #define TALKS_MAX 16
@@ -32,6 +34,7 @@
 #define BASE_MS 40                   /* looks while containers may start unseen */
 #define BASE_AGAIN_NS (2 * NS_PER_S) /* a sampler that was restarted does not know */
 #define STACK_BYTES (256 * 1024)
+#define OWN_FDS 3
 
 struct entry {
     struct entry *next;
@@ -74,6 +77,8 @@ struct engine {
     /* The thread's own; entries of a place under the lock. */
     struct place place[TALKS_MAX];
     struct talk_ears ears;
+    struct births births;
+    struct inside inside;
     struct instance where;
     unsigned workers;
     char patterns[2][512];
@@ -245,7 +250,9 @@ static void on_listed(void *ctx, unsigned number, const struct container_said *s
 }
 
 static void on_described(void *ctx, unsigned number, const struct container_said *said, int64_t asked_ns) {
-    answer(ctx, number, said, asked_ns, 0);
+    struct engine *g = ctx;
+    answer(g, number, said, asked_ns, 0);
+    if (g->workers && is_trusted(g, number)) inside_add(&g->inside, said);
 }
 
 static void on_list_over(void *ctx, unsigned number, int64_t asked_ns) {
@@ -384,13 +391,15 @@ static int64_t tick(struct engine *g, int64_t now_ns) {
 }
 
 static void wait_until(struct engine *g, int64_t at_ns, int64_t now_ns) {
-    struct pollfd fds[1 + TALKS_MAX * TALK_FDS];
+    struct pollfd fds[OWN_FDS + TALKS_MAX * TALK_FDS];
     uint64_t count;
     int64_t left_ns = at_ns > now_ns ? at_ns - now_ns : 0;
     struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
     fds[0] = (struct pollfd){.fd = g->wake_fd, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = g->births.fd, .events = POLLIN};
+    fds[2] = (struct pollfd){.fd = g->inside.fd, .events = POLLIN};
     for (unsigned i = 0; i < TALKS_MAX; i++) {
-        struct pollfd *mine = fds + 1 + i * TALK_FDS;
+        struct pollfd *mine = fds + OWN_FDS + i * TALK_FDS;
         if (g->place[i].is_used)
             talk_poll(&g->place[i].talk, mine, now_ns);
         else
@@ -399,8 +408,10 @@ static void wait_until(struct engine *g, int64_t at_ns, int64_t now_ns) {
     if (ppoll(fds, ARRAY_LEN(fds), &left, NULL) <= 0) return;
     now_ns = clock_boot_ns();
     if (fds[0].revents) (void)!read(g->wake_fd, &count, sizeof count);
+    if (fds[1].revents && births_read(&g->births)) announce(g, now_ns);
+    if (fds[2].revents && inside_read(&g->inside)) announce(g, now_ns);
     for (unsigned i = 0; i < TALKS_MAX; i++)
-        if (g->place[i].is_used) talk_ready(&g->place[i].talk, fds + 1 + i * TALK_FDS, now_ns);
+        if (g->place[i].is_used) talk_ready(&g->place[i].talk, fds + OWN_FDS + i * TALK_FDS, now_ns);
 }
 
 static void *run(void *arg) {
@@ -435,7 +446,13 @@ int engine_new(const struct engine_setup *setup, struct engine **ret, struct err
     g->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     snprintf(g->patterns[ENGINE_DOCKER], sizeof g->patterns[0], "%s", setup->docker);
     snprintf(g->patterns[ENGINE_PODMAN], sizeof g->patterns[0], "%s", setup->podman);
-    if (setup->where) g->where = *setup->where, g->workers = setup->workers;
+    g->births.fd = g->inside.fd = -1;
+    if (setup->where) {
+        g->where = *setup->where;
+        g->workers = setup->workers;
+        births_open(&g->births, "/sys/fs/cgroup");
+        inside_open(&g->inside);
+    }
     g->base_told_ms = -1; /* what was told before us does not count */
     g->ears = (struct talk_ears){.ctx = g,
                                  .event = on_event,
@@ -445,9 +462,10 @@ int engine_new(const struct engine_setup *setup, struct engine **ret, struct err
                                  .unknown = on_unknown};
     int r = g->news_fd < 0 || g->wake_fd < 0 ? errno : start_thread(g);
     if (r) {
-        g->is_over = true; /* there is no thread to wait for */
         close(g->news_fd);
         close(g->wake_fd);
+        births_close(&g->births);
+        inside_close(&g->inside);
         free(g);
         return fail_errno(e, r, "engines");
     }
@@ -464,6 +482,8 @@ void engine_free(struct engine *g) {
         if (g->place[i].is_used) talk_done(&g->place[i].talk);
     for (unsigned b = 0; b < BUCKETS; b++)
         while (g->bucket[b]) drop(g, &g->bucket[b]);
+    births_close(&g->births);
+    inside_close(&g->inside);
     close(g->news_fd);
     close(g->wake_fd);
     pthread_mutex_destroy(&g->lock);

@@ -263,6 +263,34 @@ def test_a_container_with_device_nodes_of_its_own(docker):
         docker("rm", "-f", plain, own)
 
 
+def test_somebody_opens_a_device_node_of_a_container(docker, spot):
+    """Long after its start, and nothing that the engine would tell of: the file inside is watched."""
+    sampler = Sampler(spot)
+    with Follow(docker.socket, "", spot) as follow:
+        own = docker("run", "-d", *RUN, "--device", "/dev/null:/dev/nvidia0", "tiny:1", "sh", "-c",
+                     "while :; do sleep 0.2; if [ -e /go ]; then cat /dev/nvidia0; break; fi; done; sleep 100").stdout.strip()
+        root = follow.wait(own, news="facts", state="running", own_devices=True)["pid"]
+        wait_for(lambda: time.time() - max(sampler.announced(0)) > 1, "quiet", 20)
+        since = time.time()
+        Path(f"/proc/{root}/root/go").touch()
+        wait_for(lambda: sampler.announced(since), "the sampler expects somebody", 5)
+        docker("rm", "-f", own)
+
+
+def test_a_container_is_expected_before_its_engine_says_so(docker, spot):
+    """Its cgroup is made before its first process: no engine is asked here."""
+    sampler = Sampler(spot)
+    made = docker("create", *RUN, "tiny:1", "sleep", "100").stdout.strip()
+    with Follow("", "", spot):
+        wait_for(lambda: sampler.base() == 0, "it runs")
+        since = time.time()
+        docker("start", made)
+        clock = events_of(docker, made, since - 1)
+        told = wait_for(lambda: sampler.announced(since), "the sampler expects somebody", 5)
+        assert told[0] < clock["start"], (told, clock)
+    docker("rm", "-f", made)
+
+
 def test_a_stopped_engine(docker, spot):
     """SIGSTOP: what is known stays, nobody waits, the samplers look by themselves; afterwards nothing was missed."""
     sampler = Sampler(spot)
