@@ -47,6 +47,7 @@ static void put_process(struct buf *b, const struct gpu_json_process *process) {
     json_pair_int(b, "pid", p->pid);
     if (process->user && *process->user) json_pair_str(b, "user", process->user);
     if (process->command && *process->command) json_pair_str(b, "command", process->command);
+    if (process->container && *process->container) json_pair_str(b, "container", process->container);
     json_key(b, "kinds");
     json_open(b, '[');
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

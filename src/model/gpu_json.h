@@ -13,6 +13,7 @@
 struct gpu_json_process {
     const struct ring_process *of;
     const char *user, *command; /* NULL or empty: not known */
+    const char *container;      /* its name; the same */
 };
 
 struct gpu_json {

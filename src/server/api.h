@@ -24,6 +24,12 @@ int api_history(struct call *c, struct error *e);
 extern const struct route_field api_events_query[];
 int api_events(struct call *c, struct error *e);
 
+/* api_tasks.c */
+extern const struct route_field api_tasks_query[], api_containers_query[];
+int api_tasks(struct call *c, struct error *e);
+int api_containers(struct call *c, struct error *e);
+int api_container(struct call *c, struct error *e);
+
 /* api_groups.c */
 extern const struct route_field api_group_body[];
 int api_groups(struct call *c, struct error *e);

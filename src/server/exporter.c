@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "model/exposition.h"
+#include "server/exporter_tasks.h"
 
 #ifndef GPUMGR_VERSION
 #define GPUMGR_VERSION "unknown"
@@ -107,6 +108,7 @@ struct http_shared *exporter_text(struct exporter *x, const struct live *l, bool
     node_families(&out, l, now_ns);
     host_families(&out, l, now_ns);
     exposition_gpus(&out, c.of, c.count);
+    exporter_tasks(&out, l, now_ns);
     if (has_dcgm) exposition_dcgm(&out, c.of, c.count);
     cards_done(&c);
     http_shared_drop(x->text);

@@ -143,6 +143,8 @@ void history_close(struct history *h) {
     buf_done(&h->marker);
     buf_done(&h->row);
     free(h->events);
+    for (size_t i = 0; i < h->waiting_count; i++) waiting_done(&h->waiting[i]);
+    free(h->waiting);
     free(h->scratch.at);
     free(h->scratch.v);
     pthread_mutex_destroy(&h->lock);
@@ -229,6 +231,8 @@ static int flush_one(struct history *h, struct flush_writer *w, struct subject *
 struct fresh {
     size_t subject_count, series_count, event_count;
     struct history_event *events;
+    struct waiting *waiting; /* its texts are those in memory, which stay until it is settled */
+    size_t waiting_count;
 };
 
 static int collect(struct history *h, struct fresh *f) {
@@ -245,6 +249,10 @@ static int collect(struct history *h, struct fresh *f) {
     f->events = malloc((h->event_count + 1) * sizeof *f->events);
     if (!f->events) abort();
     if (h->event_count) memcpy(f->events, h->events, h->event_count * sizeof *f->events);
+    f->waiting_count = h->waiting_count;
+    f->waiting = malloc((h->waiting_count + 1) * sizeof *f->waiting);
+    if (!f->waiting) abort();
+    if (h->waiting_count) memcpy(f->waiting, h->waiting, h->waiting_count * sizeof *f->waiting);
     pthread_mutex_unlock(&h->lock);
     return count;
 }
@@ -257,6 +265,9 @@ static void flush_settle(struct history *h, const struct fresh *f) {
     h->stored_series = f->series_count;
     h->event_count -= f->event_count;
     if (h->event_count) memmove(h->events, h->events + f->event_count, h->event_count * sizeof *h->events);
+    for (size_t i = 0; i < f->waiting_count; i++) waiting_done(&h->waiting[i]);
+    h->waiting_count -= f->waiting_count;
+    if (h->waiting_count) memmove(h->waiting, h->waiting + f->waiting_count, h->waiting_count * sizeof *h->waiting);
     h->stats.flushes++;
 }
 
@@ -296,6 +307,7 @@ static int flush_fresh(struct history *h, const struct fresh *f, const void *mar
     int r = db_begin(h->db, e);
     if (r >= 0) r = store_names(h, f, e);
     if (r >= 0) r = store_events(h, f, e);
+    if (r >= 0) r = waiting_store(h, f->waiting, f->waiting_count, e);
     if (r >= 0) r = db_flush_put(h->db, h->flush_id + 1, marker, marker_len, &h->row, e);
     pthread_mutex_lock(&h->gate); /* events leave memory when they are in the file */
     if (r >= 0) r = db_commit(h->db, e);
@@ -319,8 +331,10 @@ int history_flush(struct history *h, const void *marker, size_t marker_len, stru
     int count = collect(h, &f), r = 0;
     bool is_same = marker_len == h->marker.len && (marker_len == 0 || memcmp(marker, h->marker.s, marker_len) == 0);
     bool has_names = f.subject_count > h->stored_subjects || f.series_count > h->stored_series;
-    if (count || f.event_count || has_names || !is_same) r = flush_fresh(h, &f, marker, marker_len, e);
+    if (count || f.event_count || f.waiting_count || has_names || !is_same)
+        r = flush_fresh(h, &f, marker, marker_len, e);
     free(f.events);
+    free(f.waiting);
     return r < 0 ? r : count;
 }
 

@@ -10,49 +10,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "server/history_sql.h"
 
 enum { BUSY_MS = 10000, BLOB_MAX = 1 << 28 };
 #define APPLICATION_ID "1735421288" /* "gpmh" */
-
-/* Steps from one version to the next, the first from an empty file. A step that was ever released is never changed. */
-static const char version_1[] =
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;"
-    "CREATE TABLE name (id INTEGER PRIMARY KEY, subject INTEGER NOT NULL, text TEXT NOT NULL, scale REAL NOT NULL);"
-    "CREATE TABLE flush (id INTEGER PRIMARY KEY, marker BLOB, data BLOB NOT NULL);"
-    "CREATE TABLE block (id INTEGER PRIMARY KEY, from_ms INTEGER NOT NULL, until_ms INTEGER NOT NULL, data BLOB NOT "
-    "NULL);"
-    "CREATE TABLE event (id INTEGER PRIMARY KEY, subject INTEGER NOT NULL, severity INTEGER NOT NULL, code INTEGER NOT "
-    "NULL,"
-    " pid INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);";
-static const char *const steps[HISTORY_SCHEMA] = {version_1};
-
-static const char events_text[] =
-    "SELECT id, subject, severity, code, pid, kind, text FROM event WHERE id BETWEEN ?1 AND ?2 AND severity >= ?3"
-    " AND (?4 IS NULL OR subject = ?4) AND (?5 IS NULL OR kind = ?5) ORDER BY id DESC LIMIT ?6";
-
-#define STATEMENTS                                                                                                     \
-    X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
-    X(SNAPSHOT, "BEGIN")                                                                                               \
-    X(LOOK, "SELECT value FROM meta WHERE key = 'version'")                                                            \
-    X(COMMIT, "COMMIT")                                                                                                \
-    X(NAMES, "SELECT id, subject, text, scale FROM name ORDER BY id")                                                  \
-    X(NAME_PUT, "INSERT INTO name VALUES (?1, ?2, ?3, ?4)")                                                            \
-    X(FLUSHES, "SELECT id, marker, data FROM flush ORDER BY id")                                                       \
-    X(FLUSH_PUT, "INSERT INTO flush VALUES (?1, ?2, ?3)")                                                              \
-    X(FLUSH_DELETE, "DELETE FROM flush WHERE id <= ?1")                                                                \
-    X(MARKER_PUT, "INSERT INTO meta VALUES ('marker', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1")                 \
-    X(MARKER, "SELECT value FROM meta WHERE key = 'marker'")                                                           \
-    X(BLOCK_PUT, "INSERT INTO block VALUES (?1, ?2, ?3, ?4)")                                                          \
-    X(BLOCK_DELETE, "DELETE FROM block WHERE id = ?1")                                                                 \
-    X(BLOCKS, "SELECT id, from_ms, until_ms FROM block WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3")               \
-    X(BLOCK_LAST, "SELECT id, from_ms, until_ms FROM block WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1")       \
-    X(BLOCK_DATA, "SELECT data FROM block WHERE id = ?1")                                                              \
-    X(EVENT_NEXT, "SELECT max(id) FROM event WHERE id BETWEEN ?1 AND ?1 | 65535")                                      \
-    X(EVENT_PUT, "INSERT INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                              \
-    X(EVENT_DELETE, "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE id < ?1 ORDER BY id LIMIT ?2)")         \
-    X(EVENTS, events_text)                                                                                             \
-    X(FREE_PAGES, "PRAGMA freelist_count")                                                                             \
-    X(ALL_PAGES, "PRAGMA page_count")
 
 enum statement {
 #define X(id, text) Q_##id,
@@ -486,4 +447,73 @@ int db_events(struct history_db *db, const struct history_events_ask *ask_, int6
         n++;
     }
     return r < 0 ? r : n;
+}
+
+/* ---- tasks and containers ---- */
+
+int db_task_put(struct history_db *db, int64_t row, const struct history_task *t, struct error *e) {
+    int r = -EEXIST;
+    /* Another task with these very twenty bits in this very millisecond: the next row. */
+    for (int i = 0; i < 64 && r == -EEXIST; i++, row++)
+        r = run(db, Q_TASK_PUT,
+                VALUES(I(row), T(t->key), T(t->node), T(t->boot_id), I(t->state), I(t->verdict), T(t->container),
+                       T(t->name), T(t->user), T(t->gpus), T(t->body)),
+                e);
+    return r;
+}
+
+int db_tasks_lost(struct history_db *db, const char *node, const char *boot_id, struct error *e) {
+    return run(db, Q_TASKS_LOST, VALUES(T(node), T(boot_id)), e);
+}
+
+int db_task_delete(struct history_db *db, int64_t before_row, int64_t most_rows, int most, struct error *e) {
+    int64_t count = 0;
+    int r = run(db, Q_TASK_DELETE, VALUES(I(before_row), I(most)), e);
+    if (r < 0 || sqlite3_changes(db->sqlite)) return r < 0 ? r : sqlite3_changes(db->sqlite);
+    r = one_number(db, Q_TASK_COUNT, &count, e);
+    if (r < 0 || count <= most_rows) return r;
+    r = run(db, Q_TASK_DELETE, VALUES(I(INT64_MAX), I(count - most_rows < most ? count - most_rows : most)), e);
+    return r < 0 ? r : sqlite3_changes(db->sqlite);
+}
+
+int db_container_put(struct history_db *db, const struct history_container *c, struct error *e) {
+    return run(db, Q_CONTAINER_PUT, VALUES(T(c->node), T(c->id), T(c->name), I(c->seen_ms), T(c->body)), e);
+}
+
+int db_container_delete(struct history_db *db, int64_t before_ms, struct error *e) {
+    int r = run(db, Q_CONTAINER_DELETE, VALUES(I(before_ms)), e);
+    return r < 0 ? r : sqlite3_changes(db->sqlite);
+}
+
+static int documents(struct history_db *db, sqlite3_stmt *q, db_document_fn each, void *ctx, struct error *e) {
+    int r, n = 0;
+    while ((r = next(db, q, e)) > 0) {
+        const char *key = (const char *)sqlite3_column_text(q, 1), *body = (const char *)sqlite3_column_text(q, 2);
+        r = each(ctx, sqlite3_column_int64(q, 0), key ? key : "", body ? body : "{}", e);
+        if (r < 0) {
+            finish(q);
+            return r;
+        }
+        n++;
+    }
+    return r < 0 ? r : n;
+}
+
+int db_tasks(struct history_db *db, const struct history_tasks_ask *a, int64_t first, int64_t last, size_t limit,
+             db_document_fn each, void *ctx, struct error *e) {
+    sqlite3_stmt *q = NULL;
+    /* An id of a container is found by an index; a name is used again and again, and looked for row by row. */
+    bool is_id = a->container && strlen(a->container) == 64;
+    int r = ask(db, is_id ? Q_TASKS_OF : Q_TASKS,
+                VALUES(I(first), I(last), I(a->states ? a->states : 0xff), I(a->verdicts ? a->verdicts : 0xff),
+                       T(a->container), T(a->gpu), T(a->user), T(a->node), I((int64_t)limit)),
+                &q, e);
+    return r < 0 ? r : documents(db, q, each, ctx, e);
+}
+
+int db_containers(struct history_db *db, const char *id, size_t limit, db_document_fn each, void *ctx,
+                  struct error *e) {
+    sqlite3_stmt *q = NULL;
+    int r = ask(db, Q_CONTAINERS, VALUES(T(id), I((int64_t)limit)), &q, e);
+    return r < 0 ? r : documents(db, q, each, ctx, e);
 }

@@ -6,7 +6,8 @@
  *   flush  what came since the last blocks were made, a row every few seconds
  *   block  blocks (model/series_block.h). The id is the key: class, subject, window and number within, from the highest bits
  *          down (history_class.h), so that a range of time is a range of ids and needs no index
- *   event  the id is the time in ms and a number below 65536 */
+ *   event  the id is the time in ms and a number below 65536
+ *   task, container  documents of the API, by name (history_tasks.h) */
 #pragma once
 
 #include <stdbool.h>
@@ -16,11 +17,11 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "model/series_block.h"
-#include "server/history.h"
+#include "server/history_tasks.h"
 
 struct history_db;
 
-#define HISTORY_SCHEMA 1 /* the version that this program writes */
+#define HISTORY_SCHEMA 2 /* the version that this program writes */
 
 /* The writer makes the file and brings its schema up to date. */
 int db_open(const char *path, bool is_writer, struct history_db **ret, struct error *e) MUST_CHECK;
@@ -77,3 +78,15 @@ int db_event_delete(struct history_db *db, int64_t before_id, int most, struct e
 typedef int (*db_event_fn)(void *ctx, const struct history_event *event, int64_t subject, struct error *e);
 int db_events(struct history_db *db, const struct history_events_ask *ask, int64_t first_id, int64_t last_id,
               int64_t subject, db_event_fn each, void *ctx, struct error *e) MUST_CHECK;
+
+/* Tasks and containers. A task that is there is replaced. delete: how many went; it keeps most_rows at most. */
+int db_task_put(struct history_db *db, int64_t row, const struct history_task *t, struct error *e) MUST_CHECK;
+int db_tasks_lost(struct history_db *db, const char *node, const char *boot_id, struct error *e) MUST_CHECK;
+int db_task_delete(struct history_db *db, int64_t before_row, int64_t most_rows, int most, struct error *e) MUST_CHECK;
+int db_container_put(struct history_db *db, const struct history_container *c, struct error *e) MUST_CHECK;
+int db_container_delete(struct history_db *db, int64_t before_ms, struct error *e) MUST_CHECK;
+typedef int (*db_document_fn)(void *ctx, int64_t row, const char *key, const char *body, struct error *e);
+int db_tasks(struct history_db *db, const struct history_tasks_ask *ask, int64_t first, int64_t last, size_t limit,
+             db_document_fn each, void *ctx, struct error *e) MUST_CHECK;
+int db_containers(struct history_db *db, const char *id, size_t limit, db_document_fn each, void *ctx, struct error *e)
+    MUST_CHECK;

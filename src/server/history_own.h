@@ -40,6 +40,15 @@ struct subject {
     char name[];
 };
 
+/* Documents and words about them that are not yet flushed, in the order they came. */
+enum waiting_kind { WAITING_TASK, WAITING_CONTAINER, WAITING_LOST };
+struct waiting {
+    enum waiting_kind kind;
+    struct history_task task;
+    struct history_container container;
+    char *text; /* what the pointers in both point to */
+};
+
 struct history {
     pthread_mutex_t lock, gate;
     struct history_options options;
@@ -55,6 +64,8 @@ struct history {
     struct history_event *events; /* not yet flushed */
     size_t event_count, event_room;
     int64_t last_event_id;
+    struct waiting *waiting;
+    size_t waiting_count, waiting_room;
     size_t samples, old_samples;
     struct history_stats stats;
 
@@ -92,6 +103,14 @@ void rounds_done(struct rounds *r);
 /* Everything in flush rows becomes old; what is not yet stays. */
 void memory_cut(struct history *h);
 void memory_drop_old(struct history *h);
+
+/* history_tasks.c */
+#define TASK_ROW_BITS 20
+#define TASK_TIME_MAX_MS (1ll << 43)
+#define TASK_ROWS_MAX 1000000 /* the oldest go first */
+int64_t task_row(const struct history_task *t);
+int waiting_store(struct history *h, const struct waiting *w, size_t n, struct error *e) MUST_CHECK;
+void waiting_done(struct waiting *w);
 
 /* history_part.c: what is old in memory becomes parts, and its flush rows go. */
 int part_write(struct history *h, struct error *e) MUST_CHECK;

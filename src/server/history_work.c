@@ -113,6 +113,8 @@ static int sweep(struct history *h, int64_t now_ms, struct error *e) {
     if (h->sweep == SIZE_MAX || now_ms - h->settled_ms < SETTLED_MS) return 0;
     int64_t before = now_ms - MS_PER_DAY * h->options.rollup_days;
     int r = before > 0 ? db_event_delete(h->db, before << 16, EVENTS_AT_ONCE, e) : 0;
+    if (r == 0 && before > 0) r = db_task_delete(h->db, before << TASK_ROW_BITS, TASK_ROWS_MAX, EVENTS_AT_ONCE, e);
+    if (r == 0 && before > 0) r = db_container_delete(h->db, before, e);
     if (r == 0) h->sweep = SIZE_MAX;
     return r < 0 ? r : r > 0;
 }

@@ -124,6 +124,8 @@ static void say_welcome(struct link *k) {
     if (!w) abort();
     snprintf(w->boot_id, sizeof w->boot_id, "%s", n->marks->boot_id);
     w->host_mark = n->marks->host;
+    /* What is stored comes again when it is not in sight: a task that runs may have begun before this server did. */
+    w->task_mark = n->tasks.is_filled ? n->marks->task : 0;
     w->sources = n->sources < WIRE_SOURCES_MAX ? n->sources : WIRE_SOURCES_MAX;
     const struct live *live = k->links->live;
     for (uint16_t i = 0; i < w->sources; i++)

@@ -25,6 +25,7 @@ static void devices_drop(struct live_node *n) {
 
 static void node_free(struct live_node *n) {
     devices_drop(n);
+    live_tasks_done(&n->tasks);
     free(n->host_series);
     free(n);
 }
@@ -90,6 +91,8 @@ static int take_hello(struct live *l, struct live_node **node, void *link, const
     if (!n) n = node_add(l, h.node);
     if (*node && *node != n) live_part(l, *node);
     devices_drop(n);
+    bool is_other_boot = strcmp(n->boot_id, h.boot_id) != 0;
+    if (is_other_boot) live_tasks_done(&n->tasks);
     snprintf(n->boot_id, sizeof n->boot_id, "%s", h.boot_id);
     snprintf(n->version, sizeof n->version, "%s", h.version);
     wire_map_make(&n->gpu_map, &h.gpu, metric_find);
@@ -97,6 +100,7 @@ static int take_hello(struct live *l, struct live_node **node, void *link, const
     n->device = calloc(h.devices ? h.devices : 1, sizeof *n->device);
     if (!n->device) abort();
     n->devices = h.devices;
+    for (uint16_t i = 0; i < n->devices; i++) n->device[i].node = n;
     n->sources = h.sources;
     memset(n->source, 0, sizeof n->source);
     n->marks = marks_of(l->marks, n->name, n->boot_id);
@@ -104,6 +108,7 @@ static int take_hello(struct live *l, struct live_node **node, void *link, const
     n->link = link;
     n->is_welcomed = false;
     l->shape++;
+    if (is_other_boot && l->on_boot) l->on_boot(l->ctx, n);
     *node = n;
     return h.devices == 0 ? 1 : 0;
 }
@@ -268,6 +273,53 @@ static int take_event(const struct taking *t, struct error *e) {
     return 0;
 }
 
+/* Who is on a card is shown by the names of containers, which come with the tasks. */
+static void task_touches(struct live_node *n, const struct wire_task *t) {
+    for (uint16_t i = 0; i < n->devices; i++)
+        for (uint32_t p = 0; p < n->device[i].process_count; p++)
+            if (n->device[i].process[p].of.pid == (uint32_t)t->task.key.pid) n->device[i].changed |= LIVE_PROCESSES;
+}
+
+static int take_task(const struct taking *t, struct error *e) {
+    struct wire_task *task = malloc(sizeof *task); /* eight kilobytes */
+    if (!task) abort();
+    int r = wire_get_task(t->frame, task, e);
+    if (r >= 0) {
+        struct live_node *n = t->node;
+        bool is_new = task->mark > n->marks->task;
+        if (is_new) n->marks->task = task->mark;
+        live_tasks_take(&n->tasks, task, is_new, t->now_ns, live_node_now(n, t->now_ns));
+        task_touches(n, task);
+        if (is_new && t->live->on_task) t->live->on_task(t->live->ctx, n, task);
+    }
+    free(task);
+    return r;
+}
+
+static int take_container(const struct taking *t, struct error *e) {
+    struct wire_container c;
+    int r = wire_get_container(t->frame, &c, e);
+    if (r < 0) return r;
+    live_tasks_container(&t->node->tasks, &c, t->now_ns);
+    if (t->live->on_container) t->live->on_container(t->live->ctx, t->node, &c);
+    return 0;
+}
+
+static int take_node(const struct taking *t, struct error *e) {
+    int r = wire_get_node(t->frame, &t->node->tasks.node, e);
+    if (r >= 0) t->node->tasks.has_node = true;
+    return r;
+}
+
+static int take_uses(const struct taking *t, struct error *e) {
+    struct wire_uses list;
+    struct wire_use use;
+    int r = wire_get_uses(t->frame, &list, e);
+    if (r < 0) return r;
+    while (wire_next_use(&list, &use)) live_tasks_use(&t->node->tasks, &use);
+    return 0;
+}
+
 static int take_round(const struct taking *t, struct error *e) {
     struct wire_round round;
     int r = wire_get_round(t->frame, &round, e);
@@ -276,6 +328,8 @@ static int take_round(const struct taking *t, struct error *e) {
     n->clock_ahead_ns = round.boot_ns - t->now_ns;
     for (uint16_t i = 0; i < round.sources && i < WIRE_SOURCES_MAX; i++) n->source[i].beat_ns = round.source[i].beat_ns;
     n->rounds++;
+    n->tasks.is_filled = true;
+    live_tasks_prune(&n->tasks, t->now_ns);
     if (t->live->on_round) t->live->on_round(t->live->ctx, n);
     return 0;
 }
@@ -286,7 +340,8 @@ int live_take(struct live *l, struct live_node **node, void *link, const struct 
         [WIRE_INVENTORY] = take_inventory, [WIRE_SAMPLE] = take_sample,       [WIRE_LATEST] = take_latest,
         [WIRE_STATE] = take_state,         [WIRE_PROCESSES] = take_processes, [WIRE_XIDS] = take_xids,
         [WIRE_GUARD] = take_guard,         [WIRE_DRIVER] = take_driver,       [WIRE_HOST] = take_host,
-        [WIRE_EVENT] = take_event,         [WIRE_ROUND] = take_round,
+        [WIRE_EVENT] = take_event,         [WIRE_ROUND] = take_round,         [WIRE_TASK] = take_task,
+        [WIRE_CONTAINER] = take_container, [WIRE_NODE] = take_node,           [WIRE_USE] = take_uses,
     };
     int r = 0;
     if (f->version != WIRE_VERSION) return 0; /* a newer node's: skipped, as the protocol says */

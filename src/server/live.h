@@ -14,6 +14,7 @@
 #include "model/sample.h"
 #include "model/wire.h"
 #include "model/wire_device.h"
+#include "server/live_tasks.h"
 #include "server/marks.h"
 
 #define LIVE_STALE_NS (3ll * 1000000000) /* silence that is shown */
@@ -23,6 +24,7 @@
 enum live_change { LIVE_STATE = 1, LIVE_PROCESSES = 2, LIVE_XIDS = 4, LIVE_GUARD = 8 };
 
 struct live_device {
+    struct live_node *node;
     bool is_known; /* its inventory has come */
     struct inventory is;
     uint16_t source;
@@ -59,6 +61,7 @@ struct live_node {
     struct live_source source[WIRE_SOURCES_MAX];
     struct host_sample host;
     int *host_series;
+    struct live_tasks tasks;
     struct marks *marks;
     void *link;             /* the connection; NULL: none */
     bool is_welcomed;       /* it knows our marks */
@@ -87,6 +90,11 @@ struct live {
     /* from which mark on a source's events should come again; not beyond ours, which is `mark` */
     int64_t (*event_mark)(void *ctx, const struct live_node *n, uint16_t source, int64_t mark);
     void (*on_round)(void *ctx, struct live_node *n);
+    /* a task's record that was not taken before; what an engine says of a container */
+    void (*on_task)(void *ctx, struct live_node *n, const struct wire_task *t);
+    void (*on_container)(void *ctx, struct live_node *n, const struct wire_container *c);
+    /* the machine was started anew: what ran there before is over */
+    void (*on_boot)(void *ctx, struct live_node *n);
 };
 
 void live_done(struct live *l);

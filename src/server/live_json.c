@@ -9,13 +9,18 @@
 #include "model/event.h"
 #include "model/gpu_json.h"
 #include "model/inventory_json.h"
+#include "server/live_tasks_json.h"
 
 /* ---- GPUs ---- */
 
 static struct gpu_json_process process_at(const void *ctx, uint32_t at) {
     const struct live_device *d = ctx;
     const struct wire_process *p = &d->process[at];
-    return (struct gpu_json_process){.of = &p->of, .user = p->user, .command = *p->command ? p->command : p->comm};
+    const struct live_task *task = live_tasks_of_pid(&d->node->tasks, (int32_t)p->of.pid);
+    return (struct gpu_json_process){.of = &p->of,
+                                     .user = p->user,
+                                     .command = *p->command ? p->command : p->comm,
+                                     .container = task ? task->container : NULL};
 }
 
 static struct gpu_json facts_of(const struct live_node *n, const struct live_device *d, int64_t now_ns, char *why,
@@ -178,6 +183,7 @@ void live_json_node(struct buf *b, const struct live_node *n, int64_t now_ns) {
     json_close(b, ']');
     put_host(b, n);
     put_totals(b, n, now_ns);
+    live_json_placement(b, n);
     json_close(b, '}');
 }
 
@@ -286,6 +292,7 @@ bool live_json_delta(struct buf *b, struct live *l, int64_t now_ns) {
     json_open(b, '{');
     for (size_t i = 0; i < l->count; i++) has_any |= delta_node(b, l->node[i], now_ns);
     json_close(b, '}');
+    has_any |= live_json_tasks_delta(b, l, now_ns);
     return has_any;
 }
 
@@ -295,6 +302,7 @@ void live_told(struct live *l, int64_t now_ns) {
             delta_device(NULL, l->node[i], &l->node[i]->device[d], now_ns);
         delta_node(NULL, l->node[i], now_ns);
     }
+    live_json_tasks_delta(NULL, l, now_ns);
 }
 
 /* ---- events ---- */

@@ -129,6 +129,14 @@ static void on_sample(void *ctx, struct live_node *n, struct live_device *d, con
 
 static void on_host(void *ctx, struct live_node *n, const struct host_sample *s) { recorder_host(self.recorder, n, s); }
 
+static void on_task(void *ctx, struct live_node *n, const struct wire_task *t) { recorder_task(self.recorder, n, t); }
+
+static void on_container(void *ctx, struct live_node *n, const struct wire_container *c) {
+    recorder_container(self.recorder, n, c);
+}
+
+static void on_boot(void *ctx, struct live_node *n) { recorder_boot(self.recorder, n); }
+
 static void on_round(void *ctx, struct live_node *n) { streams_round(self.streams); }
 
 static int live_make(struct error *e) {
@@ -138,7 +146,10 @@ static int live_make(struct error *e) {
                               .on_host = on_host,
                               .on_event = on_event,
                               .event_mark = event_mark,
-                              .on_round = on_round};
+                              .on_round = on_round,
+                              .on_task = on_task,
+                              .on_container = on_container,
+                              .on_boot = on_boot};
     snprintf(path, sizeof path, "%s/history.db", self.privilege.state_dir);
     int r = recorder_new(self.loop, path, &self.settings, &self.marks, &self.recorder, e);
     if (r < 0) return r;

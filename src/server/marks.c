@@ -62,6 +62,7 @@ void marks_encode(const struct marks_list *l, struct buf *b) {
         if (strpbrk(m->node, "\n") || strpbrk(m->boot_id, "\n ")) continue;
         buf_printf(b, "node %s %s\n", m->boot_id, m->node);
         if (m->host) put_line(b, "host", m->host, "");
+        if (m->task) put_line(b, "task", m->task, "");
         for (int s = 0; s < WIRE_SOURCES_MAX; s++)
             if (m->event[s]) buf_printf(b, "event %lld %d\n", (long long)m->event[s], s);
         for (size_t d = 0; d < m->count; d++)
@@ -88,6 +89,8 @@ static int take_mark(struct marks *m, const char *word, const char *rest, struct
     const char *name = end + 1;
     if (strcmp(word, "host") == 0) {
         m->host = mark;
+    } else if (strcmp(word, "task") == 0) {
+        m->task = mark;
     } else if (strcmp(word, "event") == 0) {
         long source = strtol(name, &end, 10);
         if (end == name || *end || source < 0 || source >= WIRE_SOURCES_MAX)

@@ -17,7 +17,7 @@ struct mark {
 
 struct marks {
     char node[64], boot_id[40];
-    int64_t host, event[WIRE_SOURCES_MAX];
+    int64_t host, task, event[WIRE_SOURCES_MAX];
     struct mark *of;
     size_t count;
 };

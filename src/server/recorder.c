@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "model/task_json.h"
+#include "server/history_tasks.h"
 
 #define FLUSH_MS 5000
 #define QUERIES_MAX 256
@@ -145,6 +148,44 @@ void recorder_event(struct recorder *r, const struct live_node *n, const struct 
     *r->last = w;
     r->last = &w->next;
     r->waiting++;
+}
+
+/* Tasks need no waiting room as events do: one that is told again after a crash is the same row. */
+void recorder_task(struct recorder *r, const struct live_node *n, const struct wire_task *t) {
+    AUTO(buf_done) struct buf gpus = {0}, body = {0};
+    struct history_task h = {
+        .start_ms = t->start_real_ns / NS_PER_MS, .state = t->task.state, .verdict = t->task.verdict};
+    task_json_id(n->boot_id, t->task.key, h.key);
+    snprintf(h.node, sizeof h.node, "%s", n->name);
+    snprintf(h.boot_id, sizeof h.boot_id, "%s", n->boot_id);
+    if (task_has_container(t)) {
+        snprintf(h.container, sizeof h.container, "%s", t->whose.id);
+        task_container_word(t, h.name, sizeof h.name);
+    }
+    snprintf(h.user, sizeof h.user, "%s", t->user);
+    buf_puts(&gpus, "");
+    for (uint16_t i = 0; i < t->gpus; i++) buf_printf(&gpus, "%s ", t->gpu[i].uuid);
+    task_json(&body, t, n->name, n->boot_id, 0);
+    h.gpus = gpus.s ? gpus.s : "";
+    h.body = body.s;
+    history_task_put(r->history, &h);
+}
+
+void recorder_container(struct recorder *r, const struct live_node *n, const struct wire_container *c) {
+    AUTO(buf_done) struct buf body = {0};
+    struct history_container h = {.seen_ms = clock_real_ns() / NS_PER_MS};
+    snprintf(h.node, sizeof h.node, "%s", n->name);
+    snprintf(h.id, sizeof h.id, "%s", c->id);
+    snprintf(h.name, sizeof h.name, "%s", c->name);
+    json_open(&body, '{');
+    container_json_pairs(&body, c, n->name, clock_real_ns() - live_node_now(n, clock_boot_ns()));
+    json_close(&body, '}');
+    h.body = body.s;
+    history_container_put(r->history, &h);
+}
+
+void recorder_boot(struct recorder *r, const struct live_node *n) {
+    history_tasks_lost(r->history, n->name, n->boot_id);
 }
 
 /* ---- reading ---- */

@@ -21,6 +21,11 @@ void recorder_host(struct recorder *r, struct live_node *n, const struct host_sa
 /* gpu NULL: the machine itself. */
 void recorder_event(struct recorder *r, const struct live_node *n, const struct inventory *gpu, const struct event *ev);
 
+/* A task's record that was not taken before, what is said of a container, and a machine that was started anew. */
+void recorder_task(struct recorder *r, const struct live_node *n, const struct wire_task *t);
+void recorder_container(struct recorder *r, const struct live_node *n, const struct wire_container *c);
+void recorder_boot(struct recorder *r, const struct live_node *n);
+
 /* Runs `run` on the reading thread, then `done` on the loop's. In `run` recorder_reader is the thread's own. */
 int recorder_ask(struct recorder *r, worker_fn run, worker_fn done, void *ctx, struct error *e) MUST_CHECK;
 struct history_reader *recorder_reader(struct recorder *r);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "model/gpu_json.h"
 #include "server/live_json.h"
+#include "server/live_tasks_json.h"
 
 #define STREAMS_MAX 1000
 #define EVERY_NS (900 * NS_PER_MS)   /* not more often than this, whatever nodes do */
@@ -70,6 +71,7 @@ static void snapshot_make(struct streams *s, int64_t now_ns) {
     put_when(s);
     live_json_gpus(&s->text, s->live, now_ns);
     live_json_nodes(&s->text, s->live, now_ns);
+    live_json_tasks(&s->text, s->live, true, now_ns);
     buf_putc(&s->text, '}');
     s->snapshot = finish(s);
     live_told(s->live, now_ns);
