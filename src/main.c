@@ -16,8 +16,9 @@
 #include "client/version.h"
 
 static const struct command *const commands[] = {
-    &command_up,    &command_node, &command_server, &command_status, &command_top, &command_guard,  &command_web,
-    &command_token, &command_user, &command_config, &command_doctor, &command_sim, &command_docker, &command_podman,
+    &command_up,     &command_node,   &command_server, &command_status, &command_ps,
+    &command_top,    &command_guard,  &command_web,    &command_token,  &command_user,
+    &command_config, &command_doctor, &command_sim,    &command_docker, &command_podman,
 };
 
 static const struct command *find(const char *name) {

@@ -12,9 +12,9 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the command's name; an exit code */
 };
 
-extern const struct command command_up, command_node, command_server, command_status, command_top, command_guard,
-    command_config, command_doctor, command_sim, command_web, command_token, command_user, command_docker,
-    command_podman;
+extern const struct command command_up, command_node, command_server, command_status, command_ps, command_top,
+    command_guard, command_config, command_doctor, command_sim, command_web, command_token, command_user,
+    command_docker, command_podman;
 
 /* Prints "gpumgr NAME: sentence" as one line on standard error and returns `exit_code`. */
 int command_fail(const struct command *c, const struct error *e, int exit_code);

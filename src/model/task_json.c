@@ -9,8 +9,10 @@
 
 #define NS 1e9
 
-void task_json_id(const char *boot_id, struct task_key key, char ret[TASK_ID_TEXT]) {
-    snprintf(ret, TASK_ID_TEXT, "%.8s-%d-%llu", *boot_id ? boot_id : "0", key.pid, (unsigned long long)key.ticks);
+void task_json_id(const char *boot_id, const struct wire_task *t, char ret[TASK_ID_TEXT]) {
+    int n = snprintf(ret, TASK_ID_TEXT, "%.8s-%d-%llu", *boot_id ? boot_id : "0", t->task.key.pid,
+                     (unsigned long long)t->task.key.ticks);
+    if (t->again && n > 0 && n < TASK_ID_TEXT) snprintf(ret + n, (size_t)(TASK_ID_TEXT - n), "-%u", t->again);
 }
 
 static bool is_container(enum belonging_kind k) {
@@ -111,7 +113,7 @@ static void put_times(struct buf *b, const struct wire_task *t, int64_t now_boot
 
 void task_json(struct buf *b, const struct wire_task *t, const char *node, const char *boot_id, int64_t now_boot_ns) {
     char id[TASK_ID_TEXT];
-    task_json_id(boot_id, t->task.key, id);
+    task_json_id(boot_id, t, id);
     json_open(b, '{');
     json_pair_str(b, "id", id);
     json_pair_str(b, "node", node);

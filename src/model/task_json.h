@@ -10,8 +10,8 @@
 
 #define TASK_ID_TEXT 48
 
-/* A task's name for good: the beginning of its machine's boot id, pid and start time. */
-void task_json_id(const char *boot_id, struct task_key key, char ret[TASK_ID_TEXT]);
+/* A task's name for good: the beginning of its machine's boot id, pid and start time, and how often it came back. */
+void task_json_id(const char *boot_id, const struct wire_task *t, char ret[TASK_ID_TEXT]);
 
 /* Whether a task belongs to a container, and what to call that: its name, else the beginning of its id, else "". */
 bool task_has_container(const struct wire_task *t);

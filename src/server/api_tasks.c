@@ -92,7 +92,7 @@ static void tasks_take(struct asking *a, const struct live *l) {
             const struct live_task *t = l->node[i]->tasks.task[k];
             if (t->ended_ns) continue;
             live_json_task(&body, l->node[i], t, clock_boot_ns());
-            task_json_id(l->node[i]->boot_id, t->of.task.key, id);
+            task_json_id(l->node[i]->boot_id, &t->of, id);
             current_add(a, id, &body);
         }
 }

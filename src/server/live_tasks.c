@@ -18,9 +18,13 @@ void live_tasks_done(struct live_tasks *l) {
 
 /* ---- tasks ---- */
 
-static size_t find_task(const struct live_tasks *l, struct task_key key) {
-    for (size_t i = l->count; i > 0; i--) /* news are mostly of the newest */
-        if (l->task[i - 1]->of.task.key.pid == key.pid && l->task[i - 1]->of.task.key.ticks == key.ticks) return i - 1;
+/* The task of a process; again UINT32_MAX: the last of them. */
+static size_t find_task(const struct live_tasks *l, struct task_key key, uint32_t again) {
+    for (size_t i = l->count; i > 0; i--) { /* news are mostly of the newest */
+        const struct wire_task *t = &l->task[i - 1]->of;
+        bool is_it = t->task.key.pid == key.pid && t->task.key.ticks == key.ticks;
+        if (is_it && (again == UINT32_MAX || t->again == again)) return i - 1;
+    }
     return SIZE_MAX;
 }
 
@@ -116,7 +120,7 @@ static void drop_oldest_ended(struct live_tasks *l) {
 
 bool live_tasks_take(struct live_tasks *l, const struct wire_task *t, bool is_new, int64_t now_ns,
                      int64_t node_now_ns) {
-    size_t at = find_task(l, t->task.key);
+    size_t at = find_task(l, t->task.key, t->again);
     struct live_task *old = at == SIZE_MAX ? NULL : l->task[at];
     if (is_new) count_news(l, t, old ? &old->of : NULL);
     bool is_ended = t->task.state == TASK_ENDED;
@@ -147,7 +151,7 @@ bool live_tasks_take(struct live_tasks *l, const struct wire_task *t, bool is_ne
 }
 
 void live_tasks_use(struct live_tasks *l, const struct wire_use *u) {
-    size_t at = find_task(l, u->key);
+    size_t at = find_task(l, u->key, UINT32_MAX);
     if (at == SIZE_MAX || l->task[at]->ended_ns) return;
     struct live_task *t = l->task[at];
     t->of.gpu_seconds = u->gpu_seconds;

@@ -155,7 +155,7 @@ void recorder_task(struct recorder *r, const struct live_node *n, const struct w
     AUTO(buf_done) struct buf gpus = {0}, body = {0};
     struct history_task h = {
         .start_ms = t->start_real_ns / NS_PER_MS, .state = t->task.state, .verdict = t->task.verdict};
-    task_json_id(n->boot_id, t->task.key, h.key);
+    task_json_id(n->boot_id, t, h.key);
     snprintf(h.node, sizeof h.node, "%s", n->name);
     snprintf(h.boot_id, sizeof h.boot_id, "%s", n->boot_id);
     if (task_has_container(t)) {
