@@ -82,7 +82,8 @@ struct engine {
     struct instance where;
     unsigned workers;
     char patterns[2][512];
-    int64_t announced_ns, base_told_ns, base_told_ms, tidied_ns;
+    _Atomic int64_t announced_ns;
+    int64_t base_told_ns, base_told_ms, tidied_ns;
 };
 
 const char *engine_kind_name(enum engine_kind k) { return k == ENGINE_PODMAN ? "podman" : "docker"; }
@@ -536,6 +537,8 @@ bool engine_next(struct engine *g, enum engine_news *ret_news, char ret_id[ENGIN
     pthread_mutex_unlock(&g->lock);
     return has_one;
 }
+
+int64_t engine_announced_ns(const struct engine *g) { return g->announced_ns; }
 
 unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room) {
     unsigned n = 0;

@@ -72,5 +72,9 @@ enum engine_news {
 int engine_fd(const struct engine *g);
 bool engine_next(struct engine *g, enum engine_news *ret_news, char ret_id[ENGINE_ID_HEX + 1]);
 
+/* When a container last made us expect a process on a GPU: it is about to run, it started, or somebody in it opened a device file.
+ * Boot clock; 0: never. */
+int64_t engine_announced_ns(const struct engine *g);
+
 /* Every container that is known: how many were written. For the server, at the beginning of a session. */
 unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room);

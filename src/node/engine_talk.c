@@ -15,7 +15,7 @@
 #define READS_MAX 8                   /* of one socket before the others have their turn */
 #define STREAM_MAX (256u * 1024)      /* what may wait of the stream */
 #define EVENT_MAX (128u * 1024)       /* one event: its labels make it long */
-#define SECOND_MAX (4u * 1024 * 1024) /* events in one second; the rest waits in the socket */
+#define SECOND_MAX (1024u * 1024) /* events in one second; the rest waits in the socket */
 #define LIST_MAX (8u * 1024 * 1024)
 #define INSPECT_MAX (1024u * 1024)
 #define LIST_NS NS_PER_S           /* between two lists */

@@ -245,7 +245,9 @@ static void start_task(struct track *t, const struct process *p, const struct si
     name_by_facts(t);
     const struct engine_facts *f = t->group && t->group->has_facts ? &t->group->facts : NULL;
     int64_t opened_ns = opens_find(&tracker.opens, s->pid, s->minor, s->at_ns);
-    bool is_by_start = f && f->started_boot_ns && s->at_ns - f->started_boot_ns < STARTED_NS;
+    int64_t told_ns =
+        tracker.engine && p->whose.kind >= BELONGS_TO_CONTAINERD ? engine_announced_ns(tracker.engine) : 0;
+    bool is_by_start = told_ns && s->at_ns - told_ns < STARTED_NS;
     enum task_source source = opened_ns ? TASK_BY_OPEN : is_by_start ? TASK_BY_CONTAINER : TASK_BY_LIST;
     task_begin(&t->task, (struct task_key){s->pid, p->ticks}, opened_ns, s->at_ns, f ? f->deadline_ns : 0, source,
                past_of(t, now_ns));
