@@ -23,23 +23,25 @@
 struct job {
     char dir[4096];
     struct wire_task ask;
+    const char *moments; /* file; NULL: none */
     bool quiet;
 };
 
 static const struct {
     const char *name, *arg, *help;
 } rows[] = {
-    {"gpu",     "I",       "use that GPU; give it again for more (0)"                       },
-    {"memory",  "SIZE",    "take that much on each: 4G, 512M (512M)"                        },
-    {"demand",  "SHARE",   "of a GPU: 14%, 100% (100%)"                                     },
-    {"work",    "SECONDS", "as long as that alone at full speed (10)"                       },
-    {"forever", NULL,      "work until killed"                                              },
-    {"kind",    "KIND",    "matmul, copy, small, graphics, infer, video, hpc, idle (matmul)"},
-    {"mig",     "I",       "use that MIG instance of the GPU (the first)"                   },
-    {"name",    "NAME",    "be called that in lists and in the kernel log (gpusim-task)"    },
-    {"dir",     "DIR",     "the simulator's: $GPUSIM_DIR, else /dev/shm/gpusim-UID"         },
-    {"quiet",   NULL,      "print nothing when all goes well"                               },
-    {"help",    NULL,      "this"                                                           },
+    {"gpu",     "I",       "use that GPU; give it again for more (0)"                                            },
+    {"memory",  "SIZE",    "take that much on each: 4G, 512M (512M)"                                             },
+    {"demand",  "SHARE",   "of a GPU: 14%, 100% (100%)"                                                          },
+    {"work",    "SECONDS", "as long as that alone at full speed (10)"                                            },
+    {"forever", NULL,      "work until killed"                                                                   },
+    {"kind",    "KIND",    "matmul, copy, small, graphics, infer, video, hpc, idle (matmul)"                     },
+    {"mig",     "I",       "use that MIG instance of the GPU (the first)"                                        },
+    {"name",    "NAME",    "be called that in lists and in the kernel log (gpusim-task)"                         },
+    {"dir",     "DIR",     "the simulator's: $GPUSIM_DIR, else /dev/shm/gpusim-UID"                              },
+    {"moments", "FILE",    "append name, when it opened the devices, registered and ended, by the boot clock, ns"},
+    {"quiet",   NULL,      "print nothing when all goes well"                                                    },
+    {"help",    NULL,      "this"                                                                                },
 };
 
 __attribute__((noreturn)) PRINTF(2, 3) static void leave(int code, const char *fmt, ...) {
@@ -91,6 +93,8 @@ static void take(struct job *j, const char *name) {
         snprintf(j->ask.name, sizeof j->ask.name, "%s", optarg);
     } else if (strcmp(name, "dir") == 0) {
         snprintf(j->dir, sizeof j->dir, "%s", optarg);
+    } else if (strcmp(name, "moments") == 0) {
+        j->moments = optarg;
     } else if (strcmp(name, "quiet") == 0) {
         j->quiet = true;
     } else if (strcmp(name, "help") == 0) {
@@ -155,6 +159,16 @@ static int connect_to(const struct job *j) {
     return fd;
 }
 
+/* One line in one write, so that several may share a file. */
+static void append_moments(const struct job *j, int64_t opened_ns, int64_t registered_ns) {
+    char line[160];
+    int fd = open(j->moments, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) leave(1, "%s: %s", j->moments, strerror(errno));
+    int n = snprintf(line, sizeof line, "%s %lld %lld %lld\n", j->ask.name, (long long)opened_ns,
+                     (long long)registered_ns, (long long)clock_boot_ns());
+    if (write(fd, line, (size_t)n) != n) leave(1, "%s: could not be written", j->moments);
+}
+
 int main(int argc, char **argv) {
     struct job j = {
         .ask = {.demand = 1, .work_s = 10, .memory_bytes = 512u << 20, .mig = UINT32_MAX}
@@ -164,12 +178,14 @@ int main(int argc, char **argv) {
     parse(&j, argc, argv);
     prctl(PR_SET_NAME, j.ask.name);
 
+    int64_t opened_ns = clock_boot_ns();
     int fd = connect_to(&j);
     struct wire_request q = {.verb = VERB_TASK, .task = j.ask};
     static struct wire_reply r;
     int bad = client_ask(fd, &q, &r, 10000);
     if (bad < 0) leave(1, "the simulator did not answer: %s", strerror(-bad));
     if (r.code) leave(1, "%s", r.text);
+    int64_t registered_ns = r.started.boot_ns;
     if (!j.quiet) print_moment("start");
 
     do bad = client_receive(fd, &r, -1);
@@ -180,5 +196,6 @@ int main(int argc, char **argv) {
         print_moment("end");
         printf("%-8s %.3f s\n", "elapsed", r.done.elapsed_s);
     }
+    if (j.moments) append_moments(&j, opened_ns, registered_ns);
     return 0;
 }

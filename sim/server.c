@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "sim/commands.h"
 #include "sim/settings.h"
@@ -145,6 +146,7 @@ static void ask_task(struct server *s, struct connection *c, const struct wire_r
         return;
     }
     r->code = machine_start(s->machine, &q->task, c->pid, c->uid, &c->task, r->text);
+    if (r->code == CODE_OK) r->started.boot_ns = clock_boot_ns();
     if (c->task) c->task->owner = (uint64_t)(c - s->conn);
 }
 

@@ -127,11 +127,16 @@ struct wire_event { /* nvmlEventData_t, less the handle */
     uint32_t gi, ci; /* UINT32_MAX: none */
 };
 
+struct wire_started {
+    int64_t boot_ns; /* when it was taken up: from now on the library shows it */
+};
+
 struct wire_reply {
     uint32_t verb;
     int32_t code; /* nvmlReturn_t */
     union {
         struct wire_hello hello;
+        struct wire_started started;
         struct wire_done done;
         struct wire_event event;
     };
