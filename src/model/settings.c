@@ -33,7 +33,7 @@ const struct option settings_table[] = {
     {"server.print_link",    "false",          "Show the first sign-in link on standard error where that is no terminal, too: for containers; who reads that log can use it", OPT_BOOL, AT(print_link)},
     {"gpu_library",          "",               "The NVML library to open (empty: the driver's)", OPT_PATH, AT(gpu_library)},
     {"gpu_devices",          "/dev",           "Where the GPUs' device files lie: who opens one is a new process (empty: do not watch them)", OPT_PATH, AT(gpu_devices)},
-    {"engines.docker",       "/var/run/docker.sock", "Sockets of Docker Engines that name containers and their deadlines, with commas; a * is expanded (empty: none)", OPT_TEXT, AT(engines_docker)},
+    {"engines.docker",       "/var/run/docker.sock,/run/user/*/docker.sock", "Sockets of Docker Engines that name containers and their deadlines, with commas; a * is expanded (empty: none)", OPT_TEXT, AT(engines_docker)},
     {"engines.podman",       "/run/podman/podman.sock,/run/user/*/podman/podman.sock", "The same of Podman", OPT_TEXT, AT(engines_podman)},
     {"sim",                  "0",              "Simulated GPUs instead of real ones: how many", OPT_INT, AT(sim), 0, 64},
     {"sim_model",            "h200",           "Which cards to simulate, as a list like h200:4,a100:2", OPT_TEXT, AT(sim_model)},

@@ -12,9 +12,9 @@
 #include "base/log.h"
 
 #define READ_BYTES 32768
-#define READS_MAX 8                   /* of one socket before the others have their turn */
-#define STREAM_MAX (256u * 1024)      /* what may wait of the stream */
-#define EVENT_MAX (128u * 1024)       /* one event: its labels make it long */
+#define READS_MAX 8               /* of one socket before the others have their turn */
+#define STREAM_MAX (256u * 1024)  /* what may wait of the stream */
+#define EVENT_MAX (128u * 1024)   /* one event: its labels make it long */
 #define SECOND_MAX (1024u * 1024) /* events in one second; the rest waits in the socket */
 #define LIST_MAX (8u * 1024 * 1024)
 #define INSPECT_MAX (1024u * 1024)
@@ -59,10 +59,11 @@ bool talk_is_missed(const struct talk *t, int64_t now_ns) {
 /* ---- beginning and ending ---- */
 
 /* Nothing that it said is forgotten; a new try comes after a pause that doubles. */
-static void give_up(struct talk *t, int64_t now_ns, const char *why) {
+static void give_up_as(struct talk *t, int64_t now_ns, const char *why, bool is_warning) {
     if (talk_is_live(t)) t->live_ns = now_ns;
     if (!t->is_said) {
-        log_line(LOG_WARN, "engine", -1, "%s at %s: %s; trying again", engine_kind_name(t->kind), t->path, why);
+        log_line(is_warning ? LOG_WARN : LOG_INFO, "engine", -1, "%s at %s: %s; trying again",
+                 engine_kind_name(t->kind), t->path, why);
         t->is_said = true;
     }
     line_close(&t->stream);
@@ -76,6 +77,8 @@ static void give_up(struct talk *t, int64_t now_ns, const char *why) {
     t->failures++;
     t->try_ns = now_ns + pause_ns;
 }
+
+static void give_up(struct talk *t, int64_t now_ns, const char *why) { give_up_as(t, now_ns, why, true); }
 
 /* 0, or a negative errno. A Unix socket connects at once or not at all: -EAGAIN is a listener that does not accept. */
 static int line_open(struct talk_line *l, const char *path, const char *target, int64_t now_ns, uint32_t *ret_uid) {
@@ -107,7 +110,10 @@ static void subscribe(struct talk *t, int64_t now_ns) {
     bool is_absent = r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
     if (!is_absent) {
         t->is_silent |= r == -EAGAIN;
-        give_up(t, now_ns, r == -EAGAIN ? "it takes no connection" : strerror(-r));
+        const char *why = r == -EAGAIN   ? "it takes no connection"
+                          : r == -EACCES ? "this user may not talk to it, so its containers have no names"
+                                         : strerror(-r);
+        give_up_as(t, now_ns, why, r != -EACCES);
         return;
     }
     bool is_expected = talk_is_missed(t, now_ns);

@@ -13,6 +13,7 @@ import pytest
 
 from docker_engine import DOCKER, DockerEngine
 from instance import GPUMGR, Instance, clean_env
+from podman_engine import LIMITS, PodmanEngine
 from simulator import BUILD, Simulator, wait_for
 from task_table import BY_CONTAINER, BY_OPEN, ENDED, HIT, MISS, NO_DEADLINE, OVERDUE, RUNNING, TaskTable
 
@@ -28,9 +29,9 @@ def libraries(program):
 
 
 @pytest.fixture(scope="module")
-def docker():
-    where = Path(tempfile.mkdtemp(prefix="gd.", dir="/tmp"))
-    root = where / "tree"
+def tree():
+    """A root directory with a shell and the program that uses simulated GPUs."""
+    root = Path(tempfile.mkdtemp(prefix="gt.", dir="/tmp"))
     (root / "bin").mkdir(parents=True)
     (root / "sim" / "dev").mkdir(parents=True)
     shutil.copy(shutil.which("busybox") or "/bin/busybox", root / "bin" / "sh")
@@ -39,8 +40,27 @@ def docker():
     for library in libraries(BUILD / "sim" / "gpusim-task"):
         (root / library.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, root / library.relative_to("/"))
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def docker(tree):
+    where = Path(tempfile.mkdtemp(prefix="gd.", dir="/tmp"))
     engine = DockerEngine(where / "engine")
-    engine.import_tree(root, "task:1")
+    engine.import_tree(tree, "task:1")
+    yield engine
+    engine.stop()
+    shutil.rmtree(where, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def podman(tree):
+    if not shutil.which("podman"):
+        pytest.skip("no podman here")
+    where = Path(tempfile.mkdtemp(prefix="gd.", dir="/tmp"))
+    engine = PodmanEngine(where)
+    engine.import_tree(tree, "task:1")
     yield engine
     engine.stop()
     shutil.rmtree(where, ignore_errors=True)
@@ -165,3 +185,17 @@ def test_tasks_go_on_while_docker_is_stopped(docker, sim, watched):
     finally:
         docker.process.send_signal(signal.SIGCONT)
         docker("rm", "-f", identity)
+
+
+def test_podman_too(podman, sim):
+    """It tells of a start up to a quarter of a second late: the task is found before, and its deadline counts from its start."""
+    with Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", "", "--engines.podman", podman.socket) as i:
+        i.ready(2)
+        i.table = TaskTable(i.dir / "run/tasks")
+        i.table.wait_gpus(2)
+        for name, deadline, verdict in (("soon", "20s", HIT), ("late", "300ms", MISS)):
+            identity = podman("run", "-d", "--name", name, "--label", f"gpumgr.deadline={deadline}", "--network", "none", *LIMITS,
+                              *words_for(sim, "device"), "task:1", "gpusim-task", "--dir", "/sim", "--work", "1.5").stdout.strip()
+            t = task_of(i, identity, state=ENDED)
+            took = (t["end_ns"] - t["start_ns"]) / 1e9
+            assert (t["container"], t["verdict"], t["source"]) == (name, verdict, BY_CONTAINER) and took > 1.2, (t, took)

@@ -86,7 +86,7 @@ static void labels(void **state) {
 static void descriptions(void **state) {
     static const char json[] =
         "{\"Id\":\"" ID "\",\"Created\":\"2026-11-15T08:45:10.95Z\",\"Name\":\"/"
-                        "one\",\"Image\":\"sha256:1\",\"State\":{\"Status\":\"running\","
+        "one\",\"Image\":\"sha256:1\",\"State\":{\"Status\":\"running\","
         "\"Pid\":18844},\"Config\":{\"Image\":\"tiny:1\",\"Labels\":{\"gpumgr.deadline\":\"2m\",\"x\":\"y\"}},"
         "\"HostConfig\":{\"Devices\":"
         "[{\"PathOnHost\":\"/dev/nvidia0\",\"PathInContainer\":\"/dev/nvidia0\"},{\"PathInContainer\":\"relative\"}]}}";
