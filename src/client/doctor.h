@@ -38,5 +38,8 @@ struct doctor_way doctor_workflow(const struct doctor *d, int32_t index);
 /* Findings about the running server. */
 void doctor_check_server(struct doctor *d);
 
+/* Findings about container engines. */
+void doctor_check_engines(struct doctor *d);
+
 /* Findings about the running guard. */
 void doctor_check_guard(struct doctor *d);

@@ -163,9 +163,10 @@ static void check_container(struct doctor *d) {
 }
 
 void doctor_examine(struct doctor *d) {
-    static void (*const checks[])(struct doctor *) = {
-        check_settings,   check_driver,  check_permissions,   check_container,   check_instance,
-        check_kernel_log, check_inotify, doctor_check_server, doctor_check_gpus, doctor_check_guard};
+    static void (*const checks[])(struct doctor *) = {check_settings,    check_driver,        check_permissions,
+                                                      check_container,   check_instance,      check_kernel_log,
+                                                      check_inotify,     doctor_check_server, doctor_check_engines,
+                                                      doctor_check_gpus, doctor_check_guard};
     source_find(&d->source, &d->loaded.values);
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) checks[i](d);
 }

@@ -381,3 +381,22 @@ def test_podman_works_too(podman, docker):
         podman("rm", "-f", "-t", "0", "pod2")
         follow.wait(identity, news="gone", state="removed")
         docker("rm", "-f", other)
+
+
+# ---- doctor ----
+
+
+def test_doctor_says_how_engines_are(docker, spot):
+    def doctor(path):
+        got = gpumgr(docker, "doctor", "--dir", spot / "none", "--engines.docker", path, "--engines.podman", "")
+        return [line for line in got.stdout.splitlines() if "docker" in line.lower() or "engines" in line]
+    assert any(f"answers at {docker.socket}" in line for line in doctor(docker.socket))
+    assert any("neither Docker nor Podman is here" in line for line in doctor(spot / "nothing"))
+    docker.process.send_signal(signal.SIGSTOP)
+    try:
+        before = time.monotonic()
+        said = doctor(docker.socket)
+        assert any(str(docker.socket) in line and "answers at" not in line for line in said), said
+        assert time.monotonic() - before < 20
+    finally:
+        docker.process.send_signal(signal.SIGCONT)
