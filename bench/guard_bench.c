@@ -2,7 +2,7 @@
  * the threshold the lowest limit, below it restore", under nothing but the card's own slowdown, and under the best
  * constant limit. Same seeds, same load. Prints a table, charts and one line of JSON; exits 1 when a target is missed.
  *
- *   guard_bench [FIRST_SEED [PLANTS]]
+ *   guard_bench [--seeds FIRST-LAST]
  *
  * Cards drawn at random are held to the same targets. What cannot be asked of them is to do more work than the rule: it
  * may pass the target by five degrees on a card whose sensor comes late, and work done hotter than allowed is no merit. So
@@ -30,35 +30,69 @@ struct row { /* what one scenario came to */
     const struct rig_scenario *sc;
     struct rig_outcome guard, rule, none, best, cool; /* cool: the rule, no hotter than the guard */
     double settled_s, best_limit;
-    char missed[120];
+    unsigned missed; /* bit per target */
 };
 
-static void miss(struct row *r, bool is_missed, const char *what) {
-    if (!is_missed) return;
-    size_t n = strlen(r->missed);
-    snprintf(r->missed + n, sizeof r->missed - n, "%s%s", n ? ", " : "", what);
+enum target {
+    OVERSHOOT,
+    FLOOR,
+    SETTLING,
+    CHANGES,
+    WORK,
+    BUDGET,
+    RULE_COOLER,
+    RULE_FASTER,
+    NOBODY_COOLER,
+    NOBODY_FASTER,
+    TARGETS
+};
+
+static const char *const target_words[TARGETS] = {
+    [OVERSHOOT] = "overshoot",
+    [FLOOR] = "floor when blind",
+    [SETTLING] = "settling",
+    [CHANGES] = "changes",
+    [WORK] = "work",
+    [BUDGET] = "budget",
+    [RULE_COOLER] = "more overshoot than the rule",
+    [RULE_FASTER] = "less work than the rule",
+    [NOBODY_COOLER] = "hotter than with nobody",
+    [NOBODY_FASTER] = "less work than with nobody",
+};
+
+static void miss(struct row *r, bool is_missed, enum target what) {
+    if (is_missed) r->missed |= 1u << what;
+}
+
+static void missed_print(const struct row *r, const char *before, const char *after) {
+    const char *sep = before;
+    for (int k = 0; k < TARGETS; k++) {
+        if (!(r->missed >> k & 1)) continue;
+        printf("%s%s", sep, target_words[k]);
+        sep = ", ";
+    }
+    printf("%s", after);
 }
 
 /* The targets. Whether the rule is beaten as it is, too, is asked of the plants that stand for real cards only. */
 static void judge(struct row *r) {
     const struct rig_scenario *sc = r->sc;
     const struct rig_outcome *g = &r->guard;
-    miss(r, g->over_c > sc->allowed_c, "overshoot");
+    miss(r, g->over_c > sc->allowed_c, OVERSHOOT);
     if (sc->is_blind) {
-        miss(r, !(g->floor_s <= RIG_GRACE_S + RIG_BLIND_S), "floor when blind");
+        miss(r, !(g->floor_s <= RIG_GRACE_S + RIG_BLIND_S), FLOOR);
         return;
     }
-    miss(r, r->settled_s > SETTLE_MOST_S, "settling");
-    miss(r, g->changes_a_min > CHANGES_MOST, "changes");
-    miss(r, g->work < WORK_LEAST * r->best.work, "work");
-    miss(r, sc->has_budget && !(g->budget_s <= BUDGET_MOST_S), "budget");
+    miss(r, r->settled_s > SETTLE_MOST_S, SETTLING);
+    miss(r, g->changes_a_min > CHANGES_MOST, CHANGES);
+    miss(r, g->work < WORK_LEAST * r->best.work, WORK);
+    miss(r, sc->has_budget && !(g->budget_s <= BUDGET_MOST_S), BUDGET);
     bool rule_acts = r->rule.work < r->none.work;
-    miss(r, sc->model && rule_acts && g->over_c > r->rule.over_c, "more overshoot than the rule");
-    miss(r, sc->model && rule_acts && g->work <= r->rule.work, "less work than the rule");
+    miss(r, sc->model && rule_acts && g->over_c > r->rule.over_c, RULE_COOLER);
+    miss(r, sc->model && rule_acts && g->work <= r->rule.work, RULE_FASTER);
     if (sc->has_budget) return; /* nobody would not keep it */
-    miss(r, r->none.over_c > sc->allowed_c && g->over_c >= r->none.over_c, "hotter than with nobody");
-    miss(r, r->none.over_c <= (sc->model ? 0 : -ROUNDING_C) && g->work < COOL_WORK_LEAST * r->none.work,
-         "less work than with nobody");
+    miss(r, r->none.over_c > sc->allowed_c && g->over_c >= r->none.over_c, NOBODY_COOLER);
+    miss(r, r->none.over_c <= (sc->model ? 0 : -ROUNDING_C) && g->work < COOL_WORK_LEAST * r->none.work, NOBODY_FASTER);
 }
 
 static void row_run(struct row *r, const struct rig_scenario *sc) {
@@ -80,7 +114,7 @@ static void row_print(const struct row *r) {
            r->best_limit);
     if (r->sc->is_blind) printf("  at the floor after %.1f s", g->floor_s);
     if (r->sc->has_budget) printf("  within its budget after %.1f s", g->budget_s);
-    printf("%s%s\n", r->missed[0] ? "  MISSED: " : "", r->missed);
+    missed_print(r, "  MISSED: ", "\n");
 }
 
 /* ---- charts ---- */
@@ -135,9 +169,10 @@ static void spread_print(struct spread *s, int n) {
 }
 
 struct random_sum {
-    int plants, missed;
+    int plants, missed, missing[TARGETS];
     int rule_hotter, rule_slower; /* than the guard, as it is */
     int cool_slower;              /* where it is made as cool */
+    int out_of_reach;             /* where not even the best constant limit keeps the target */
 };
 
 static struct spread over = {.name = "overshoot, C (beyond 1; 2 where cooling fails)"},
@@ -162,13 +197,16 @@ static struct random_sum random_run(uint64_t first, int plants) {
         rig_rule_as_cool(&sc, fmax(r.guard.over_c, 0), &r.cool);
         cool.of[k] = 100 * r.guard.work / r.cool.work;
         sum.cool_slower += r.cool.work <= r.guard.work;
+        sum.out_of_reach += r.best.over_c > 0;
         sum.rule_hotter += r.rule.over_c > fmax(r.guard.over_c, 0);
         sum.rule_slower += r.rule.work < r.guard.work;
-        if (!r.missed[0]) continue;
+        if (!r.missed) continue;
         sum.missed++;
-        printf("seed %-6llu %+.2f C of %+.0f, settled %.0f s, %.1f changes/min, work %.1f %%: MISSED: %s\n",
+        for (int n = 0; n < TARGETS; n++) sum.missing[n] += r.missed >> n & 1;
+        printf("seed %-6llu %+.2f C of %+.0f, settled %.0f s, %.1f changes/min, work %.1f %%",
                (unsigned long long)sc.seed, r.guard.over_c, sc.allowed_c, r.settled_s, r.guard.changes_a_min,
-               work.of[k], r.missed);
+               work.of[k]);
+        missed_print(&r, ": MISSED: ", "\n");
     }
     printf("%-44s %8s %8s %8s %8s %8s\n", "", "least", "5 %", "median", "95 %", "most");
     struct spread *all[] = {&over, &settled, &changes, &work, &against, &cool};
@@ -177,6 +215,10 @@ static struct random_sum random_run(uint64_t first, int plants) {
         "%d of %d missed a target; the simple rule passed the target further on %d and did less work on %d; with its\n"
         "threshold lowered until it was no hotter it did no more work on %d\n",
         sum.missed, plants, sum.rule_hotter, sum.rule_slower, sum.cool_slower);
+    printf("not even the best constant limit, found by who knows the card, would keep the target on %d\n",
+           sum.out_of_reach);
+    for (int n = 0; n < TARGETS; n++)
+        if (sum.missing[n]) printf("  missed on %d: %s\n", sum.missing[n], target_words[n]);
     return sum;
 }
 
@@ -201,16 +243,30 @@ static void json_row(const struct row *r, bool is_first) {
     double best = r->best.work;
     printf("%s{\"name\":\"%s\",\"overshoot_c\":%.3f,\"settled_s\":%.0f,\"changes_a_minute\":%.2f,\"work\":%.4f,"
            "\"rule_overshoot_c\":%.3f,\"rule_work\":%.4f,\"nobody_overshoot_c\":%.3f,\"nobody_work\":%.4f,\"missed\":"
-           "\"%s\"}",
+           "\"",
            is_first ? "" : ",", r->sc->name, r->guard.over_c, r->settled_s, r->guard.changes_a_min,
-           r->guard.work / best, r->rule.over_c, r->rule.work / best, r->none.over_c, r->none.work / best, r->missed);
+           r->guard.work / best, r->rule.over_c, r->rule.work / best, r->none.over_c, r->none.work / best);
+    missed_print(r, "", "\"}");
+}
+
+/* "--seeds FIRST-LAST", or nothing: the 200 that every run is held to. */
+static bool seeds_read(int argc, char **argv, uint64_t *ret_first, int *ret_plants) {
+    unsigned long long first = 1, last = 200;
+    char rest;
+    if (argc != 1 && argc != 3) return false;
+    if (argc == 3 && strcmp(argv[1], "--seeds") != 0) return false;
+    if (argc == 3 && sscanf(argv[2], "%llu-%llu%c", &first, &last, &rest) != 2) return false;
+    if (last < first || last - first >= PLANTS_MOST) return false;
+    *ret_first = first;
+    *ret_plants = (int)(last - first) + 1;
+    return true;
 }
 
 int main(int argc, char **argv) {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int plants = argc > 2 ? atoi(argv[2]) : 200, missed = 0;
-    if (plants < 1 || plants > PLANTS_MOST) {
-        fprintf(stderr, "guard_bench: between 1 and %d plants\n", PLANTS_MOST);
+    uint64_t first;
+    int plants, missed = 0;
+    if (!seeds_read(argc, argv, &first, &plants)) {
+        fprintf(stderr, "usage: guard_bench [--seeds FIRST-LAST], up to %d of them\n", PLANTS_MOST);
         return 2;
     }
     struct row *rows = calloc(guard_scenario_count, sizeof *rows);
@@ -219,7 +275,7 @@ int main(int argc, char **argv) {
     for (size_t k = 0; k < guard_scenario_count; k++) {
         row_run(&rows[k], &guard_scenarios[k]);
         row_print(&rows[k]);
-        missed += rows[k].missed[0] != 0;
+        missed += rows[k].missed != 0;
     }
     for (size_t k = 0; k < guard_scenario_count; k++) chart_print(&rows[k]);
     struct random_sum sum = random_run(first, plants);

@@ -53,7 +53,7 @@ double plant_mem_c(const struct plant *p) { return thermal_mem_c(&p->thermal, p-
 
 double plant_margin_c(const struct plant *p) {
     double hot = thermal_hot_spot_c(&p->thermal, p->world.air_c, p->core_w, p->model->resistance);
-    return p->card->gpu_max_c + 3 - hot;
+    return p->card->gpu_max_c - hot;
 }
 
 void plant_reset_settings(struct plant *p) {
