@@ -1,0 +1,174 @@
+"""Tasks in real containers with deadlines: hits, misses through contention on one card, what is said before and at the moment, and
+what happens when labels are garbage, containers are removed and Docker stands still."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from instance import GPUMGR, Instance, clean_env
+from link import CONTAINER, EVENT, NODE, TASK, StubServer
+from simulator import Simulator, wait_for
+from task_containers import IMAGE, TaskEngine
+from task_table import ENDED, HIT, MISS, NO_DEADLINE, OVERDUE, PENDING, RUNNING, TaskTable
+
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="an engine needs root and Docker")]
+MISSED_BIT = 1
+
+
+@pytest.fixture(scope="module")
+def docker():
+    where = Path(tempfile.mkdtemp(prefix="gt.", dir="/tmp"))
+    engine = TaskEngine(where)
+    yield engine
+    engine.stop()
+    shutil.rmtree(where, ignore_errors=True)
+
+
+@pytest.fixture
+def sim(tmp_path):
+    with Simulator(tmp_path / "sim", "--model", "h200:2") as s:
+        yield s
+
+
+class Watched:
+    """A node that watches these cards and this engine, and a server that takes notes."""
+
+    def __init__(self, sim, docker, *flags):
+        self.sim, self.docker = sim, docker
+        self.node = Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "", *flags)
+        self.server = StubServer(self.node.dir / "run")
+        self.table = TaskTable(self.node.dir / "run/tasks")
+
+    def __enter__(self):
+        self.node.ready(2)
+        self.table.wait_gpus(2)
+        return self
+
+    def __exit__(self, *_):
+        self.server.close()
+        self.node.__exit__()
+
+    def run(self, deadline, *task, name=None, words=(), way="bind"):
+        """`gpumgr docker run --deadline`, as a person would; the container's id."""
+        given = ["--deadline", deadline] if deadline else []
+        out = subprocess.run([GPUMGR, "docker", "run", *given, "-d", *(["--name", name] if name else []), *words,
+                              *map(str, self.docker.places(self.sim, way)), IMAGE, "/bin/gpusim-task", "--quiet", *task],
+                             env=clean_env(DOCKER_HOST=f"unix://{self.docker.socket}"), capture_output=True, text=True, timeout=60)
+        assert out.returncode == 0, out.stderr
+        return out.stdout.strip()
+
+    def task(self, container, timeout=15, **want):
+        def look():
+            rows = [t for t in self.table.tasks() if t["container_id"] == container]
+            return next((t for t in rows[::-1] if all(t[k] == v for k, v in want.items())), None)
+        return wait_for(look, f"a task in {container[:12]} with {want}", timeout)
+
+    def events(self, kind, pid=None):
+        return [e for e in self.server.of(EVENT) if e["kind"] == kind and pid in (None, e["pid"])]
+
+    def told(self, container):
+        rows = [c for c in self.server.of(CONTAINER) if c["id"] == container]
+        return rows[-1] if rows else None
+
+
+@pytest.fixture
+def watched(sim, docker):
+    with Watched(sim, docker) as w:
+        yield w
+
+
+def test_alone_it_hits_and_beside_another_it_misses(watched):
+    w = watched
+    alone = w.run("4s", "--work", "1", name="alone")
+    hit = w.task(alone, state=ENDED)
+    assert hit["verdict"] == HIT and hit["deadline_ns"] == 4_000_000_000 and hit["container"] == "alone" and hit["image"] == IMAGE
+    assert abs(hit["float_ns"] - (hit["start_ns"] + hit["deadline_ns"] - hit["end_ns"])) < 1000 and 2.5e9 < hit["float_ns"] < 3.2e9
+    assert hit["ns_pid"] == 1 and hit["kind"] == 8
+
+    both = [w.run("2s", "--work", "1.6", name=f"rival{n}") for n in (0, 1)]
+    for c in both:
+        over = w.task(c, state=OVERDUE)
+        assert over["verdict"] == MISS and not over["end_ns"], "a miss there and then, while it runs"
+    for c in both:
+        missed = w.task(c, state=ENDED)
+        assert missed["verdict"] == MISS and missed["float_ns"] < 0
+        said = wait_for(lambda: w.events("task_overdue", missed["pid"]), "it was said")
+        assert len(said) == 1 and abs(said[0]["boot_ns"] - missed["start_ns"] - 2e9) < 50e6, "at its deadline, not at its end"
+        assert said[0]["severity"] == 1 and c not in said[0]["text"] and "rival" in said[0]["text"]
+    assert not w.events("task_overdue", hit["pid"])
+
+    facts = wait_for(lambda: w.told(both[0]) if (w.told(both[0]) or {}).get("slack", {}).get("tasks") else None, "its figures")
+    assert (facts["slack"]["hits"], facts["slack"]["misses"], facts["name"]) == (0, 1, "rival0")
+    assert facts["slack"]["float_ns"] == facts["slack"]["least_ns"] < 0
+    good = wait_for(lambda: w.told(alone), "the other's")
+    assert (good["slack"]["hits"], good["slack"]["misses"], good["deadline_ns"]) == (1, 0, 4_000_000_000)
+    state = wait_for(lambda: [n for n in w.server.of(NODE) if n["reasons_bits"] & MISSED_BIT], "the node is unfit for more")[-1]
+    assert "missed a deadline" in state["reasons"] and (state["slack"]["hits"], state["slack"]["misses"]) == (1, 2)
+    rows = {t["pid"]: t for t in w.server.of(TASK) if t["state"] == ENDED}
+    assert rows[hit["pid"]]["verdict"] == HIT and rows[hit["pid"]]["container"] == "alone"
+
+
+def test_a_miss_is_foretold_by_its_like(watched):
+    w = watched
+    for n in range(3):
+        w.task(w.run("900ms", "--work", "1.4", "--name", "slowpoke"), state=ENDED)
+    assert not w.events("task_will_miss"), "nothing to go by yet"
+    last = w.run("900ms", "--work", "1.4", "--name", "slowpoke")
+    task = w.task(last, state=ENDED)
+    said = wait_for(lambda: w.events("task_will_miss", task["pid"]), "the warning")
+    assert len(said) == 1 and said[0]["boot_ns"] < task["start_ns"] + task["deadline_ns"], "before the deadline"
+    assert abs(task["expected_ns"] - 1.4e9) < 0.4e9 or task["expected_ns"] == 0
+    assert len(w.events("task_overdue")) == 4
+
+
+def test_a_label_of_garbage_is_said_once_and_the_task_is_tracked(watched):
+    w = watched
+    script = "for n in 1 2 3; do /bin/gpusim-task --quiet --work 0.3; done"
+    c = w.docker.run_script(w.sim, script, words=["--label", "gpumgr.deadline=soon", "--name", "garbage"])
+    wait_for(lambda: len([t for t in w.table.tasks() if t["container_id"] == c and t["state"] == ENDED]) == 3, "three tasks", 15)
+    assert all(t["verdict"] == NO_DEADLINE for t in w.table.tasks() if t["container_id"] == c)
+    wait_for(lambda: w.events("bad_deadline_label"), "it is said")
+    time.sleep(1.5)
+    said = w.events("bad_deadline_label")
+    assert len(said) == 1 and "gpumgr.deadline" in said[0]["text"] and "garbage" in said[0]["text"]
+
+
+def test_a_container_removed_while_its_task_runs(watched):
+    w = watched
+    c = w.run("30s", "--forever", name="removed", way="device")
+    w.task(c, state=RUNNING, verdict=PENDING)
+    began = time.monotonic()
+    w.docker("rm", "-f", c)
+    ended = w.task(c, state=ENDED)
+    assert time.monotonic() - began < 12 and ended["verdict"] == HIT and ended["container"] == "removed"
+    wait_for(lambda: (w.told(c) or {}).get("running") == 0, "nothing runs in it")
+
+
+def test_docker_stands_still_and_nothing_else_does(watched):
+    """Tasks of a container that started before are seen as ever; one whose deadline was not known yet is judged from its start."""
+    w = watched
+    go = w.docker.out / "go"
+    go.unlink(missing_ok=True)
+    c = w.docker.run_script(w.sim, f"until test -e {go}; do usleep 20000; done; /bin/gpusim-task --quiet --work 3", words=["--label", "gpumgr.deadline=1s", "--name", "frozen"])
+    w.docker.process.send_signal(signal.SIGSTOP)
+    try:
+        os.kill(wait_for(lambda: w.node.of_program("node"), "a node")[0], signal.SIGKILL)  # a new one knows nothing of the container
+        time.sleep(1.5)
+        wait_for(lambda: w.node.of_program("node"), "a node again", 20)
+        time.sleep(1)
+        go.touch()
+        task = w.task(c, state=RUNNING)
+        assert task["verdict"] == NO_DEADLINE and task["container"] == "", "nobody could say"
+        time.sleep(1.2)
+    finally:
+        w.docker.process.send_signal(signal.SIGCONT)
+    late = w.task(c, deadline_ns=1_000_000_000)
+    assert late["start_ns"] == task["start_ns"] and late["container"] == "frozen" and late["state"] in (OVERDUE, ENDED)
+    ended = w.task(c, state=ENDED)
+    assert ended["verdict"] == MISS and ended["float_ns"] < -1e9
