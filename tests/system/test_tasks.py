@@ -1,10 +1,9 @@
 """GPU tasks: every process on a GPU is found when the driver shows it and its end is exact; deadlines are kept or missed to the
 moment; whoever is killed, nothing is lost, doubled or invented. The truth is the simulator's registration and waitpid."""
 
-import json
+import ctypes
 import os
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -12,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from instance import Instance, is_alive, kill
-from link import CONTAINER, EVENT, NODE, TASK, USE, StubServer
+from instance import Instance
+from link import EVENT, NODE, TASK, USE, StubServer
 from simulator import BUILD, Simulator, wait_for
-from task_table import (BY_LIST, BY_OPEN, END_UNKNOWN, ENDED, FOUND_LATE, HIT, MISS, NO_DEADLINE, OVERDUE, PENDING, RUNNING,
-                        TaskTable, boot_ns)
+from task_table import BY_LIST, BY_OPEN, END_UNKNOWN, ENDED, FOUND_LATE, NO_DEADLINE, RUNNING, TaskTable, boot_ns
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -239,7 +237,38 @@ def test_it_uses_what_it_is_said_to_use(sim):
         assert "--demand 60%" in named["command"] and named["user"]
 
 
-def test_memory_of_the_dead_and_of_the_idle_is_said(sim):
+def keep_connection(process):
+    """A copy of a task's connection to the simulator: with it the driver shows the process on, whatever becomes of it."""
+    fds = Path(f"/proc/{process.pid}/fd")
+    number = wait_for(lambda: [int(f.name) for f in fds.iterdir() if str(f.readlink()).startswith("socket:")], "a connection")[0]
+    pidfd = os.pidfd_open(process.pid)
+    copy = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, number, 0)  # pidfd_getfd
+    os.close(pidfd)
+    assert copy >= 0, os.strerror(ctypes.get_errno())
+    return copy
+
+
+def test_memory_of_the_dead_is_said(sim):
+    with watching(sim) as i, StubServer(i.dir / "run") as server:
+        ready(i)
+        process = sim.task("--gpu", "1", "--forever", "--memory", "6G")
+        table_of(i).one(process.pid)
+        kept = keep_connection(process)
+        process.kill()
+        process.wait()
+        gone = boot_ns()
+        ended = table_of(i).one(process.pid, state=ENDED)
+        assert abs(ended["end_ns"] - gone) < 100e6, "it has ended, whatever the list shows"
+        said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "dead_memory"], "dead memory", 20)
+        assert said[0]["pid"] == process.pid and said[0]["uuid"] == gpu_uuids(i)[1] and said[0]["severity"] == 2
+        assert "6.0 GiB" in said[0]["text"] and "gone" in said[0]["text"] and said[0]["boot_ns"] - gone > 4.5e9
+        time.sleep(2.5)
+        assert len([e for e in server.of(EVENT) if e["kind"] == "dead_memory"]) == 1, "said once"
+        assert len(table_of(i).of(process.pid)) == 1, "and it is not taken for a new task"
+        os.close(kept)
+
+
+def test_memory_of_the_idle_is_said(sim):
     with watching(sim, "--tasks.idle-s", "2") as i, StubServer(i.dir / "run") as server:
         ready(i)
         idle = sim.task("--gpu", "2", "--kind", "idle", "--forever", "--memory", "4G")
@@ -260,5 +289,5 @@ def test_the_installed_header_is_enough_to_read_the_table(sim, tmp_path):
         table_of(i).one(process.pid)
         out = subprocess.run([program, i.dir / "run/tasks"], capture_output=True, text=True, check=True).stdout
         line = next(line for line in out.splitlines() if f"pid {process.pid} " in line)
-        assert "deadline 0.000 s" in line and line.endswith(" -")
-    assert oct((i.dir / "run/tasks").stat().st_mode & 0o777) == "0o644" if (i.dir / "run/tasks").exists() else True
+        assert line.startswith("reader ") and "deadline 0.000 s" in line and line.endswith(" -")
+        assert (i.dir / "run/tasks").stat().st_mode & 0o777 == 0o644, "anyone may read it, nobody else may write"

@@ -39,9 +39,9 @@ def sim(tmp_path):
 class Watched:
     """A node that watches these cards and this engine, and a server that takes notes."""
 
-    def __init__(self, sim, docker, *flags):
+    def __init__(self, sim, docker, *flags, env=None):
         self.sim, self.docker = sim, docker
-        self.node = Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "", *flags)
+        self.node = Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "", *flags, env=env)
         self.server = StubServer(self.node.dir / "run")
         self.table = TaskTable(self.node.dir / "run/tasks")
 
@@ -172,3 +172,44 @@ def test_docker_stands_still_and_nothing_else_does(watched):
     assert late["start_ns"] == task["start_ns"] and late["container"] == "frozen" and late["state"] in (OVERDUE, ENDED)
     ended = w.task(c, state=ENDED)
     assert ended["verdict"] == MISS and ended["float_ns"] < -1e9
+
+
+STEPPED = r"""
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+static const volatile int64_t *step;
+__attribute__((constructor)) static void begin(void) {
+    int fd = open(getenv("STEP_FILE"), O_RDONLY);
+    if (fd >= 0) step = mmap(0, 8, PROT_READ, MAP_SHARED, fd, 0);
+}
+int clock_gettime(clockid_t id, struct timespec *ts) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int r = real(id, ts);
+    if (id == CLOCK_REALTIME && step) ts->tv_sec += *step;
+    return r;
+}
+"""
+
+
+def test_a_step_of_the_clock_moves_no_deadline(sim, docker, tmp_path):
+    """The wall clock goes an hour forward while a task runs, and two back: deadlines go by the boot clock."""
+    (tmp_path / "step.c").write_text(STEPPED)
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", tmp_path / "step.so", tmp_path / "step.c", "-ldl"], check=True)
+    step = tmp_path / "step"
+    step.write_bytes((0).to_bytes(8, "little"))
+    with Watched(sim, docker, env={"LD_PRELOAD": tmp_path / "step.so", "STEP_FILE": step}) as w:
+        for hours in (1, -2):
+            c = w.run("4s", "--work", "1.5")
+            w.task(c, state=RUNNING, verdict=PENDING)
+            with step.open("r+b") as f:
+                f.write((hours * 3600).to_bytes(8, "little", signed=True))
+            ended = w.task(c, state=ENDED)
+            assert ended["verdict"] == HIT and 1.4e9 < ended["end_ns"] - ended["start_ns"] < 2.5e9
+            assert 1.5e9 < ended["float_ns"] < 2.7e9 and not w.events("task_overdue")
+            moved = (ended["end_real_ns"] - ended["start_real_ns"]) / 3.6e12
+            assert abs(moved - (1 if hours > 0 else -3)) < 0.1, "what people read is the clock as it is"
