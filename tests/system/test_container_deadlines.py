@@ -1,6 +1,7 @@
 """GPU tasks in real containers, on simulated cards: deadlines that are kept and deadlines that contention makes impossible, with
 the host's device files bound into the container and with nodes of its own."""
 
+import json
 import os
 import shutil
 import signal
@@ -107,6 +108,12 @@ def task_of(watched, identity, **want):
     return wait_for(found, f"a task of {identity[:12]} with {want}: {watched.table.tasks()}", 20)[0]
 
 
+def shown(watched, *words):
+    got = subprocess.run([GPUMGR, "ps", "--all", *words, "--dir", watched.dir], env=clean_env(), capture_output=True, text=True, timeout=30)
+    assert got.returncode == 0, got.stderr
+    return got.stdout
+
+
 @pytest.mark.parametrize("how", ["bind", "device"])
 def test_a_deadline_is_kept(docker, sim, watched, how):
     identity = start(docker, sim, how, "kept", "--deadline", "20s", task=["--work", 1])
@@ -116,6 +123,12 @@ def test_a_deadline_is_kept(docker, sim, watched, how):
         assert (t["container"], t["image"], t["verdict"], t["deadline_ns"]) == ("kept", "task:1", HIT, 20 * 10**9)
         assert 0.8 < took < 10 and abs(t["float_ns"] / 1e9 - (20 - took)) < 1e-6
         assert len(t["gpus"]) == 1 and t["source"] == (BY_OPEN if how == "bind" else BY_CONTAINER)
+        seen = json.loads(shown(watched, "--json"))
+        assert [c["name"] for c in seen["containers"]] == ["kept"]
+        one = [x for x in seen["tasks"] if x["pid"] == t["pid"]][0]
+        assert (one["container"], one["hit"], one["deadline_s"]) == ("kept", True, 20)
+        assert abs(one["float_s"] - t["float_ns"] / 1e9) < 1e-3 and abs(one["end"] - one["start"] - took) < 0.01
+        assert "kept" in shown(watched)
     finally:
         docker("rm", "-f", identity)
 

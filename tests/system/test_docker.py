@@ -183,6 +183,7 @@ def test_docker_gpu_refuses_and_helps(docker, plugged):
     assert got.returncode != 0 and '"never" is not a length of time' in got.stderr
     assert docker("ps", "-aq").stdout == before
     assert "docker gpu COMMAND" in plugged("gpu").stdout
+    assert plugged("gpu", "ps", "--help").stdout.startswith("usage: gpumgr ps")
     got = plugged("gpu", "fly")
     assert got.returncode != 0 and 'no such command as "fly"' in got.stderr
 
