@@ -15,6 +15,7 @@ import pytest
 from docker_engine import DOCKER, DockerEngine
 from instance import GPUMGR, Instance, clean_env
 from podman_engine import LIMITS, PodmanEngine
+from server import UnixConnection
 from simulator import BUILD, Simulator, wait_for
 from task_table import BY_CONTAINER, BY_OPEN, ENDED, HIT, MISS, NO_DEADLINE, OVERDUE, RUNNING, TaskTable
 
@@ -212,3 +213,67 @@ def test_podman_too(podman, sim):
             t = task_of(i, identity, state=ENDED)
             took = (t["end_ns"] - t["start_ns"]) / 1e9
             assert (t["container"], t["verdict"], t["source"]) == (name, verdict, BY_CONTAINER) and took > 1.2, (t, took)
+
+
+# ---- every view ----
+
+
+def ask(instance, path):
+    connection = UnixConnection(instance.dir / "run/server/api.sock")
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    assert answer.status == 200, body
+    return body
+
+
+def test_every_view_agrees(docker, sim):
+    """One that keeps its deadline and one that cannot: the table, the API, /metrics, events and `gpumgr ps` say the same of both."""
+    with Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "", role="up") as i:
+        i.ready(2)
+        i.table = TaskTable(i.dir / "run/tasks")
+        i.table.wait_gpus(2)
+        wait_for(lambda: (i.dir / "run/server/api.sock").exists(), "a server")
+        rival = start(docker, sim, "device", "rival", "--tenant", "others", task=["--forever"])
+        task_of(i, rival, state=RUNNING)
+        good = start(docker, sim, "bind", "good", "--deadline", "30s", gpu=1, task=["--work", 1])
+        late = start(docker, sim, "device", "late", "--deadline", "1500ms", task=["--work", 1.5])
+        try:
+            truth = {name: task_of(i, identity, state=ENDED) for name, identity in (("good", good), ("late", late))}
+            assert truth["good"]["verdict"] == HIT and truth["late"]["verdict"] == MISS
+
+            def told():
+                found = json.loads(ask(i, "/api/v1/tasks"))["tasks"]
+                return found if len([t for t in found if t["state"] == "ended"]) == 2 else None
+            by_api = wait_for(told, "the server has both ends", 15)
+            by_ps = json.loads(shown(i, "--json"))
+            for view in (by_api, by_ps["tasks"]):
+                seen = {t["container"]: t for t in view}
+                assert set(seen) == {"rival", "good", "late"}
+                assert seen["rival"]["state"] == "running" and seen["rival"]["hit"] is None and seen["rival"]["deadline_s"] is None
+                for name, hit in (("good", True), ("late", False)):
+                    t, want = seen[name], truth[name]
+                    assert (t["pid"], t["hit"], t["container_id"], t["image"]) == (want["pid"], hit, want["container_id"], "task:1")
+                    assert abs(t["float_s"] - want["float_ns"] / 1e9) < 1e-3 and abs(t["deadline_s"] - want["deadline_ns"] / 1e9) < 1e-9
+                    assert abs(t["start"] - want["start_real_ns"] / 1e9) < 1e-3 and abs(t["end"] - want["end_real_ns"] / 1e9) < 1e-3
+
+            for view in (json.loads(ask(i, "/api/v1/containers?all=1"))["containers"], by_ps["containers"]):
+                seen = {c["name"]: c for c in view}
+                assert (seen["good"]["hits"], seen["good"]["misses"]) == (1, 0) and (seen["late"]["hits"], seen["late"]["misses"]) == (0, 1)
+                assert seen["good"]["deadline_s"] == 30 and seen["late"]["deadline_s"] == 1.5 and seen["rival"]["running"] == 1
+                assert seen["rival"]["tenant"] == "others"
+
+            metrics = ask(i, "/metrics")
+            for name, kind in (("good", "hits"), ("late", "misses")):
+                assert [line for line in metrics.splitlines() if line.startswith(f"gpumgr_deadline_{kind}_total{{")
+                        and f'container="{name}"' in line and line.endswith(" 1")], metrics[-3000:]
+
+            def said():
+                found = json.loads(ask(i, "/api/v1/events"))["events"]
+                return [e for e in found if e["kind"].startswith("task_")]
+            events = wait_for(said, "an event of the miss", 10)
+            assert all("late" in e["text"] for e in events), events
+            table = shown(i)
+            assert "good" in table and "late" in table and "MISS" in table
+        finally:
+            docker("rm", "-f", good, late, rival)
