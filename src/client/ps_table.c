@@ -104,7 +104,7 @@ static double left_s(const struct drawing *d, const char *id, const struct json_
 
 static void container_row(const struct drawing *d, const struct json_tree *j, struct table_cell *c) {
     const struct json_tree *gpus = NULL;
-    double running = number(j, "running"), ended = number(j, "tasks"), misses = number(j, "misses");
+    double running = number(j, "running"), ended = number(j, "ended"), misses = number(j, "misses");
     double hits = number(j, "hits"), rate = number(j, "hit_rate");
     double left = left_s(d, text(j, "id"), &gpus);
     put(&c[0], text(j, "name"));

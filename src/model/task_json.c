@@ -152,7 +152,7 @@ static void put_labels(struct buf *b, const char *lines) {
 static void put_slack(struct buf *b, const struct slack *s, int64_t ahead_ns) {
     double rate = slack_hit_rate(s);
     bool has_any = s->hits + s->misses > 0;
-    json_pair_int(b, "tasks", (int64_t)s->tasks);
+    json_pair_int(b, "ended", (int64_t)s->tasks);
     json_pair_int(b, "hits", (int64_t)s->hits);
     json_pair_int(b, "misses", (int64_t)s->misses);
     json_key(b, "hit_rate");

@@ -10,12 +10,14 @@ import { Stream } from './live/stream';
 import { startTheme } from './live/theme';
 import { Account } from './pages/account';
 import { Compare } from './pages/compare';
+import { ContainerPage } from './pages/container';
 import { Events } from './pages/events';
 import { GpuPage } from './pages/gpu';
 import { Groups } from './pages/groups';
 import { Nodes } from './pages/nodes';
 import { Overview } from './pages/overview';
 import { SignIn } from './pages/signin';
+import { Tasks } from './pages/tasks';
 import { Shell } from './parts/shell';
 import { Busy } from './parts/small';
 
@@ -32,6 +34,8 @@ function Page({ session, onSignedOut }: { session: Session; onSignedOut: () => v
   }, [path]);
   if (head === 'gpus' && tail) return <GpuPage key={tail} uuid={tail} isAdmin={isAdmin} />;
   if (head === 'compare') return <Compare />;
+  if (head === 'tasks') return <Tasks />;
+  if (head === 'containers' && tail) return <ContainerPage key={tail} id={tail} />;
   if (head === 'events') return <Events />;
   if (head === 'nodes') return <Nodes name={tail} />;
   if (head === 'groups') return <Groups isAdmin={isAdmin} />;

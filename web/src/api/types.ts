@@ -17,6 +17,7 @@ export interface Process {
   start_time?: Stamp;
   started?: Stamp;
   gpu_instance?: number;
+  container?: string;
 }
 
 export interface Xid {
@@ -166,11 +167,72 @@ export interface Session {
   host?: string;
 }
 
+/** A GPU task: one process on one or several GPUs. What is not known is null. */
+export interface Task {
+  id: string;
+  node: string;
+  pid: number;
+  gpus: string[];
+  user: string | null;
+  kind: string;
+  container: string | null;
+  container_id: string | null;
+  image: string | null;
+  pod: string | null;
+  slurm_job: number | null;
+  unit: string | null;
+  command: string | null;
+  opened: number | null;
+  start: number;
+  end: number | null;
+  end_is_exact: boolean;
+  source: string;
+  deadline_s: number | null;
+  float_s: number | null;
+  expected_s: number | null;
+  state: 'running' | 'overdue' | 'ended';
+  hit: boolean | null;
+  gpu_seconds: number;
+  energy_joules: number;
+  memory_bytes: number;
+  memory_peak_bytes: number;
+}
+
+export interface Container {
+  id: string;
+  node: string;
+  name: string;
+  image: string | null;
+  engine: string;
+  state: string;
+  tenant: string | null;
+  priority: number | null;
+  created: number | null;
+  deadline_s: number | null;
+  period_s: number | null;
+  running: number;
+  ended: number;
+  hits: number;
+  misses: number;
+  hit_rate: number | null;
+  float_s: number | null;
+  least_float_s: number | null;
+  last_miss: number | null;
+  slack: [number | null, number][];
+  gpu_seconds: number;
+  energy_joules: number;
+  memory_bytes: number;
+  labels: Record<string, string>;
+  gpus?: string[];
+  left_s?: number | null;
+}
+
 export interface Snapshot {
   seq: number;
   time: Stamp;
   gpus: Gpu[];
   nodes: Node[];
+  tasks?: Task[];
 }
 
 export type GpuDelta = Partial<Omit<Gpu, 'metrics'>> & { metrics?: Record<string, number | null> };
@@ -180,4 +242,5 @@ export interface Delta {
   time: Stamp;
   gpus?: Record<string, GpuDelta>;
   nodes?: Record<string, NodeDelta>;
+  tasks?: Task[];
 }

@@ -1,6 +1,6 @@
 // The live picture of all GPUs and nodes, and how a message of the stream changes it. Pure: the old picture and a message in,
 // the new picture and what changed out; an object that did not change stays the same object.
-import type { Delta, Gpu, GpuDelta, GpuEvent, Metrics, Node, Snapshot } from '../api/types';
+import type { Delta, Gpu, GpuDelta, GpuEvent, Metrics, Node, Snapshot, Task } from '../api/types';
 import { unix } from '../format/times';
 
 export interface Picture {
@@ -8,24 +8,28 @@ export interface Picture {
   time: number;
   gpus: Map<string, Gpu>;
   nodes: Map<string, Node>;
+  tasks: Map<string, Task>; // those that run, and those that ended lately
 }
 
 export interface Change {
   picture: Picture;
   gpus: string[]; // whose readings or state changed
   nodes: string[];
+  isTasksChanged: boolean;
   isListChanged: boolean; // cards came, went, or changed state
   isLost: boolean; // a message is missing: ask for a new snapshot
 }
 
-export const EMPTY: Picture = { seq: 0, time: 0, gpus: new Map(), nodes: new Map() };
+export const EMPTY: Picture = { seq: 0, time: 0, gpus: new Map(), nodes: new Map(), tasks: new Map() };
+
+export const TASKS_S = 600; // ended tasks stay in the picture for so long
 
 export function takeSnapshot(snapshot: Snapshot): Change {
   const gpus = new Map(snapshot.gpus.map((g) => [g.uuid, { ...g, metrics: g.metrics ?? {} }]));
   const nodes = new Map(snapshot.nodes.map((n) => [n.name, n]));
   return {
-    picture: { seq: snapshot.seq, time: unix(snapshot.time), gpus, nodes },
-    gpus: [...gpus.keys()], nodes: [...nodes.keys()], isListChanged: true, isLost: false,
+    picture: { seq: snapshot.seq, time: unix(snapshot.time), gpus, nodes, tasks: new Map((snapshot.tasks ?? []).map((t) => [t.id, t])) },
+    gpus: [...gpus.keys()], nodes: [...nodes.keys()], isTasksChanged: true, isListChanged: true, isLost: false,
   };
 }
 
@@ -43,6 +47,15 @@ function mergeGpu(old: Gpu, news: GpuDelta): Gpu {
   const next: Gpu = { ...old, ...rest, metrics: metrics ? mergeNumbers(old.metrics, metrics) : old.metrics };
   if (news.state !== undefined && news.state_reason === undefined) delete next.state_reason;
   return next;
+}
+
+/** The same map where nothing changed; without those that ended long ago where something did. */
+function mergeTasks(old: Map<string, Task>, news: Task[] | undefined, now: number): Map<string, Task> {
+  if (!news?.length) return old;
+  const tasks = new Map(old);
+  for (const t of news) tasks.set(t.id, t);
+  for (const [id, t] of tasks) if (t.end !== null && now - t.end > TASKS_S) tasks.delete(id);
+  return tasks;
 }
 
 export function takeDelta(old: Picture, delta: Delta): Change {
@@ -73,7 +86,9 @@ export function takeDelta(old: Picture, delta: Delta): Change {
     nodes.set(name, { ...before, ...rest, host: host ? mergeNumbers(before.host, host) : before.host });
     changedNodes.push(name);
   }
-  return { picture: { seq: delta.seq, time: unix(delta.time) || old.time, gpus, nodes }, gpus: changed, nodes: changedNodes, isListChanged, isLost };
+  const time = unix(delta.time) || old.time;
+  const tasks = mergeTasks(old.tasks, delta.tasks, time);
+  return { picture: { seq: delta.seq, time, gpus, nodes, tasks }, gpus: changed, nodes: changedNodes, isTasksChanged: tasks !== old.tasks, isListChanged, isLost };
 }
 
 /** Newest first, without doubles, and not endless. */

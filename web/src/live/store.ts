@@ -1,8 +1,8 @@
 // The page's one live store: holds the picture, tells components what changed. A component listens to a topic: "gpu:UUID",
-// "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "renewed" (a connection began), "events", "status". News are gathered and
+// "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "renewed" (a connection began), "events", "tasks", "status". News are gathered and
 // told once a frame, and not at all while nobody looks.
 import { getHistory } from '../api/client';
-import type { Gpu, GpuEvent, Node } from '../api/types';
+import type { Gpu, GpuEvent, Node, Task } from '../api/types';
 import { trimmed } from '../format/series';
 import { addEvent, Change, EMPTY, Picture, Trail } from './state';
 
@@ -80,6 +80,7 @@ export class Store {
     for (const [uuid, gpu] of this.picture.gpus) this.trail(uuid).add(this.picture.time, gpu.metrics['gpu_temperature_celsius'] ?? null);
     this.tell('tick', ...change.gpus.map((u) => `gpu:${u}`), ...change.nodes.map((n) => `node:${n}`));
     if (change.isListChanged) this.tell('list');
+    if (change.isTasksChanged) this.tell('tasks');
   }
 
   /** A connection began: what was missed before it can be asked for. */
@@ -117,6 +118,11 @@ export class Store {
 
   gpus(): Gpu[] {
     return [...this.picture.gpus.values()].sort((a, b) => (a.node ?? '').localeCompare(b.node ?? '') || a.index - b.index);
+  }
+
+  /** The newest first. */
+  tasks(): Task[] {
+    return [...this.picture.tasks.values()].sort((a, b) => b.start - a.start);
   }
 
   nodes(): Node[] {

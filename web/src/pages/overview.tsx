@@ -34,7 +34,7 @@ const SORTS: { key: string; name: string; by?: (g: Gpu) => number }[] = [
 function matches(g: Gpu, words: string): boolean {
   const number = /^\s*(gpu\s*)?(\d+)\s*$/i.exec(words);
   if (number) return g.index === Number(number[2]) || (!number[1] && (g.processes ?? []).some((p) => p.pid === Number(number[2])));
-  const hay = [`gpu ${g.index}`, g.model, g.uuid, g.node, g.state, g.pci, ...(g.processes ?? []).flatMap((p) => [p.user, p.command, String(p.pid)])].join(' ').toLowerCase();
+  const hay = [`gpu ${g.index}`, g.model, g.uuid, g.node, g.state, g.pci, ...(g.processes ?? []).flatMap((p) => [p.user, p.container, p.command, String(p.pid)])].join(' ').toLowerCase();
   return words.toLowerCase().split(/\s+/).every((w) => hay.includes(w));
 }
 
@@ -89,7 +89,7 @@ export function Overview(): JSX.Element {
       <Attention />
       <Facts />
       <div class="tools" role="search" aria-label="Choose GPUs">
-        <input type="search" placeholder="Find a GPU, a user, a program" aria-label="Find a GPU, a user, a program" value={words} onInput={(e) => put('q', e.currentTarget.value, '')} />
+        <input type="search" placeholder="Find a GPU, a user, a program" aria-label="Find a GPU, a user, a container, a program" value={words} onInput={(e) => put('q', e.currentTarget.value, '')} />
         <Segment<Only> label="Show" value={only} onPick={(k) => put('show', k, 'all')} options={[{ key: 'all', name: 'All' }, { key: 'attention', name: 'Attention' }, { key: 'busy', name: 'Busy' }, { key: 'free', name: 'Free' }]} />
         <label class="pick">sorted by <select value={sort} onChange={(e) => put('sort', e.currentTarget.value, 'index')}>{SORTS.map((s) => <option key={s.key} value={s.key}>{s.name}</option>)}</select></label>
         <span class="spacer" />

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import type { Gpu, Process } from '../api/types';
 import { bytes, duration, percent } from '../format/numbers';
 import { unix } from '../format/times';
+import { href } from '../live/route';
 import { store } from '../live/store';
 import { Absent, Chip } from './small';
 
@@ -18,7 +19,7 @@ export function processName(p: Process): string {
 export function WhoChips({ gpu, most = 2 }: { gpu: Gpu; most?: number }): JSX.Element | null {
   if (!gpu.processes) return null;
   const sorted = [...gpu.processes].sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
-  const labels = [...new Set(sorted.map((p) => [p.user, processName(p)].filter(Boolean).join(' · ')))];
+  const labels = [...new Set(sorted.map((p) => [p.user, p.container ?? processName(p)].filter(Boolean).join(' · ')))];
   const rest = labels.length - most;
   return (
     <>
@@ -44,7 +45,7 @@ export function ProcessTable({ gpu }: { gpu: Gpu }): JSX.Element {
             return (
               <tr key={p.pid}>
                 <td>{p.user ?? (p.uid === undefined ? <Absent why="the user is not told" /> : `uid ${p.uid}`)}</td>
-                <td><span class="command" title={p.command}>{processName(p)}</span><div class="dim">pid {p.pid}{p.command && p.command !== processName(p) ? ` · ${p.command.slice(0, 120)}` : ''}</div></td>
+                <td><span class="command" title={p.command}>{processName(p)}</span><div class="dim">{p.container && <><a class="link" href={href(`containers/${p.container}`)}>{p.container}</a> · </>}pid {p.pid}{p.command && p.command !== processName(p) ? ` · ${p.command.slice(0, 120)}` : ''}</div></td>
                 <td class="num">{p.memory_bytes === undefined ? <Absent why="the driver does not tell" /> : bytes(p.memory_bytes)}</td>
                 <td class="num">{p.sm_ratio === undefined ? <Absent why="the driver does not tell" /> : percent(p.sm_ratio)}</td>
                 <td>{p.kinds?.join(', ') ?? ''}</td>

@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import type { Session } from '../api/types';
 import { needsAttention, notes, worst } from '../format/health';
 import { duration } from '../format/numbers';
+import { verdict } from '../format/tasks';
 import { unix } from '../format/times';
 import { useClock, useStatus, useTopics } from '../live/hooks';
 import { href, usePlace } from '../live/route';
@@ -13,6 +14,7 @@ import { alarm, Voice } from './say';
 
 const PAGES: { path: string; name: string; also?: string }[] = [
   { path: '', name: 'Overview', also: 'gpus' },
+  { path: 'tasks', name: 'Tasks', also: 'containers' },
   { path: 'compare', name: 'Compare' },
   { path: 'events', name: 'Events' },
   { path: 'nodes', name: 'Nodes' },
@@ -23,11 +25,15 @@ const PAGES: { path: string; name: string; also?: string }[] = [
 const SEEN_S = 3600;
 
 function Badge({ page }: { page: string }): JSX.Element | null {
-  useTopics('list', 'events');
+  useTopics('list', 'events', 'tasks');
   const now = useClock(10);
   if (page === '') {
     const bad = store.gpus().filter((g) => needsAttention(worst(notes(g, now)))).length;
     return bad ? <span class="badge bad" aria-label={`${bad} need attention`}>{bad}</span> : <span class="badge">{store.picture.gpus.size || ''}</span>;
+  }
+  if (page === 'tasks') {
+    const late = store.tasks().filter((t) => verdict(t, now) === 'overdue').length;
+    return late ? <span class="badge bad" aria-label={`${late} overdue`}>{late}</span> : null;
   }
   if (page === 'events') {
     const fresh = store.events.filter((e) => e.severity !== 'info' && now - unix(e.time) < SEEN_S).length;

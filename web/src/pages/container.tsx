@@ -1,0 +1,117 @@
+// One container: its deadline and how it is kept, slack over time, how slack is spread, and its tasks.
+import { useEffect, useState } from 'preact/hooks';
+import type { JSX } from 'preact';
+import { get, isAbort, sentence } from '../api/client';
+import type { Container, Task } from '../api/types';
+import { bytes, percent, plural, show } from '../format/numbers';
+import { ago, moment } from '../format/times';
+import { span, taskSentence, verdict } from '../format/tasks';
+import { useClock, useTopics } from '../live/hooks';
+import { href } from '../live/route';
+import { gpuWords, TaskTable } from '../parts/task_table';
+import { Busy, PageHead, Problem, useTitle } from '../parts/small';
+import { rateWords } from './tasks';
+
+type Answer = Container & { tasks: Task[] };
+
+function useContainer(id: string): { answer: Answer | undefined; problem: string } {
+  useTopics('tasks');
+  const [answer, set] = useState<Answer>();
+  const [problem, setProblem] = useState('');
+  useEffect(() => {
+    const abort = new AbortController();
+    const load = (): void => {
+      get<Answer>(`containers/${encodeURIComponent(id)}`, {}, abort.signal).then(
+        (got) => { set(got); setProblem(''); },
+        (e: unknown) => { if (!isAbort(e)) setProblem(sentence(e)); },
+      );
+    };
+    load();
+    const timer = window.setInterval(load, 2000);
+    return () => { window.clearInterval(timer); abort.abort(); };
+  }, [id]);
+  return { answer, problem };
+}
+
+const W = 720;
+const H = 190;
+
+/** Float time of each task at its end: above the line it was kept, below it was missed. */
+function SlackChart({ tasks, now }: { tasks: Task[]; now: number }): JSX.Element {
+  const ended = tasks.filter((t) => t.end !== null && t.float_s !== null).sort((a, b) => (a.end ?? 0) - (b.end ?? 0));
+  if (!ended.length) return <p class="empty">No task with a deadline has ended yet.</p>;
+  const first = ended[0]?.end ?? now;
+  const last = Math.max(ended[ended.length - 1]?.end ?? now, first + 1);
+  const floats = ended.map((t) => t.float_s ?? 0);
+  const top = Math.max(0, ...floats, ...ended.map((t) => t.deadline_s ?? 0)) || 1;
+  const bottom = Math.min(0, ...floats) * 1.1 || -top * 0.08;
+  const x = (t: number): number => 8 + ((t - first) / (last - first)) * (W - 16);
+  const y = (f: number): number => 8 + ((top - f) / (top - bottom)) * (H - 16);
+  const misses = ended.filter((t) => verdict(t, now) === 'miss').length;
+  return (
+    <figure class="slack">
+      <svg viewBox={`0 0 ${W} ${H}`} role="img" aria-label={`Slack of ${ended.length} tasks over time: from ${span(Math.min(...floats))} to ${span(Math.max(...floats))}, ${misses} missed`} preserveAspectRatio="none">
+        <rect x="0" y={y(0)} width={W} height={H - y(0)} class="beyond" />
+        <line x1="0" x2={W} y1={y(0)} y2={y(0)} class="zero" />
+        <polyline points={ended.map((t) => `${x(t.end ?? 0)},${y(t.float_s ?? 0)}`).join(' ')} />
+      </svg>
+      {ended.map((t) => {
+        const v = verdict(t, now);
+        return <span key={t.id} class={`point ${v}`} style={{ left: `${(x(t.end ?? 0) / W) * 100}%`, top: `${(y(t.float_s ?? 0) / H) * 100}%` }} title={`${moment(t.end, now)}: ${taskSentence(t, now, '')}`} aria-hidden="true">{v === 'miss' ? '✕' : ''}</span>;
+      })}
+      <span class="mark" style={{ top: `${(y(0) / H) * 100}%` }} aria-hidden="true">deadline</span>
+      <figcaption><span>{moment(first, now)}</span><span>{span(top)} at the top; dots were kept, crosses missed</span><span>{moment(last, now)}</span></figcaption>
+    </figure>
+  );
+}
+
+function Spread({ slack }: { slack: [number | null, number][] }): JSX.Element {
+  const most = Math.max(1, ...slack.map(([, n]) => n));
+  const name = (i: number): string => {
+    const upper = slack[i]?.[0];
+    const lower = i > 0 ? slack[i - 1]?.[0] : undefined;
+    if (upper === null || upper === undefined) return `over ${percent(lower)}`;
+    return lower === undefined || lower === null ? `below ${percent(upper)}` : `${percent(lower)} to ${percent(upper)}`;
+  };
+  return (
+    <ul class="spread">
+      {slack.map(([upper, n], i) => n > 0 && (
+        <li key={i} class={upper !== null && upper <= 0 ? 'miss' : 'hit'}>
+          <span class="name">{name(i)}{upper !== null && upper <= 0 ? ' ✕' : ''}</span><span class="track" aria-hidden="true"><i style={{ width: `${(n / most) * 100}%` }} /></span><span class="val">{n}</span>
+        </li>))}
+    </ul>
+  );
+}
+
+function Facts({ c, now }: { c: Container; now: number }): JSX.Element {
+  const rows: [string, string, string][] = [
+    ['Deadline', c.deadline_s === null ? 'none' : span(c.deadline_s), c.period_s === null ? 'for each task, from its start' : `once in ${span(c.period_s)}`],
+    ['Running now', String(c.running), c.left_s === null || c.left_s === undefined ? (c.running ? 'no deadline' : c.state) : c.left_s < 0 ? `overdue by ${span(-c.left_s)}` : `${span(c.left_s)} left`],
+    ['Kept', c.hit_rate === null ? '–' : percent(Math.floor(c.hit_rate * 100) / 100), c.hit_rate === null ? 'none judged yet' : `${c.hits} kept, ${c.misses} missed${c.last_miss === null ? '' : `, last ${ago(c.last_miss, now)}`}`],
+    ['Float time', span(c.float_s), c.least_float_s === null ? '' : `least ${span(c.least_float_s)}`],
+    ['Used', show('seconds', c.gpu_seconds), `of GPU time, ${show('joules', c.energy_joules)}, ${bytes(c.memory_bytes)} held`],
+  ];
+  return <dl class="facts">{rows.map(([name, value, note]) => <div class={`fact${name === 'Kept' && c.misses ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
+}
+
+export function ContainerPage({ id }: { id: string }): JSX.Element {
+  const { answer: c, problem } = useContainer(id);
+  const now = useClock(1);
+  useTitle(c ? c.name : 'Container');
+  if (!c) return problem ? <Problem>{problem} <a class="link" href={href('tasks')}>All tasks</a></Problem> : <Busy what="Asking the server" />;
+  const on = [...new Set(c.tasks.filter((t) => t.state !== 'ended').map(gpuWords))].join(', ');
+  return (
+    <>
+      <PageHead title={c.name} crumb={[c.engine, c.image, c.node, on && `on ${on}`, c.state].filter(Boolean).join(' · ')}><a class="button" href={href('tasks')}>All tasks</a></PageHead>
+      {problem && <Problem>{problem}</Problem>}
+      <Facts c={c} now={now} />
+      <div class="grid wide">
+        <section class="panel" aria-label="Slack over time"><header><h2>Slack over time</h2><p class="sub">time that was left when each task ended</p></header><SlackChart tasks={c.tasks} now={now} /></section>
+        <section class="panel" aria-label="How slack is spread"><header><h2>How slack is spread</h2><p class="sub">share of the deadline that was left</p></header>{c.hits + c.misses ? <Spread slack={c.slack} /> : <p class="empty">Nothing was judged yet.</p>}</section>
+      </div>
+      <section class="panel" aria-label="Its tasks"><header><h2>Its tasks</h2><p class="sub">{plural(c.tasks.length, 'task')}, the newest first; kept {rateWords(c)}</p></header>
+        {c.tasks.length ? <TaskTable tasks={c.tasks} now={now} label="Its tasks as a table" hasContainer={false} /> : <p class="empty">It has not used a GPU yet.</p>}
+      </section>
+    </>
+  );
+}
