@@ -191,8 +191,8 @@ static int value(struct scan *s, struct error *e) {
     if (c == '{' || c == '[') return s->at++, open_level(s, c == '[', e);
     if (c == '-' || (c >= '0' && c <= '9')) return number(s, e);
     if (c != '"') return word(s, e);
-    size_t len;
-    bool is_cut;
+    size_t len = 0;
+    bool is_cut = false;
     s->at++;
     int r = string(s, s->text, sizeof s->text, &len, &is_cut, e);
     if (r < 0) return r;
@@ -204,8 +204,8 @@ static int value(struct scan *s, struct error *e) {
 static int item(struct scan *s, struct error *e) {
     struct level *l = &s->level[s->depth - 1];
     bool is_first = s->is_new;
-    size_t len;
-    bool is_cut;
+    size_t len = 0;
+    bool is_cut = false;
     s->is_new = false;
     skip_blanks(s);
     if (takes(s, l->is_list ? ']' : '}')) return s->depth--, 0;

@@ -208,17 +208,18 @@ void docker_plan_done(struct docker_plan *p) {
 }
 
 int docker_plan(int argc, char **argv, struct docker_plan *ret, struct error *e) {
-    AUTO(docker_plan_done) struct docker_plan p = {.argv = calloc((size_t)argc + OWN_COUNT + 1, sizeof *p.argv)};
-    struct words w = {.in = argv, .out = p.argv, .count = argc};
+    *ret = (struct docker_plan){.argv = calloc((size_t)argc + OWN_COUNT + 1, sizeof *ret->argv)};
+    struct words w = {.in = argv, .out = ret->argv, .count = argc};
     struct wish wish = {0};
-    if (!p.argv) return fail(e, -ENOMEM, "no memory");
+    if (!ret->argv) return fail(e, -ENOMEM, "no memory");
     keep(&w, 1);
     int r = find_verb(&w, e);
-    if (r >= 0) r = take_flags(&w, &wish, &p.wants_help, e);
+    if (r >= 0) r = take_flags(&w, &wish, &ret->wants_help, e);
     if (r >= 0) r = check_wish(&wish, e);
-    if (r >= 0) r = add_labels(&w, &wish, &p, e);
-    if (r < 0) return r;
-    keep(&w, w.count - w.at);
-    *ret = TAKE_STRUCT(p);
-    return 0;
+    if (r >= 0) r = add_labels(&w, &wish, ret, e);
+    if (r < 0)
+        docker_plan_done(ret);
+    else
+        keep(&w, w.count - w.at);
+    return r;
 }

@@ -9,10 +9,10 @@ static const struct {
     const char *name;
     int64_t ns;
 } units[] = {
-    {"h",  3600000000000ll},
-    {"m",  60000000000ll  },
-    {"s",  1000000000ll   },
-    {"ms", 1000000ll      },
+    {"h",  3600000000000LL},
+    {"m",  60000000000LL  },
+    {"s",  1000000000LL   },
+    {"ms", 1000000LL      },
 };
 
 static const char form[] = "as in 500ms, 30s, 2m, 1h or 1m30s";

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-#define DURATION_LEAST_NS 1000000ll                     /* 1ms */
-#define DURATION_MOST_NS (366ll * 24 * 3600000000000ll) /* a leap year */
+#define DURATION_LEAST_NS 1000000LL                     /* 1ms */
+#define DURATION_MOST_NS (366LL * 24 * 3600000000000LL) /* a leap year */
 #define DURATION_TEXT 40
 
 /* The sentence says what is wrong with it and how it would be right; it begins with the text in quotes. */

@@ -293,9 +293,17 @@ int container_list(const char *json, size_t len, container_fn each, void *ctx, s
 
 /* ---- what is known ---- */
 
+bool container_is_same(const struct engine_facts *a, const struct engine_facts *b) {
+    return strcmp(a->id, b->id) == 0 && strcmp(a->name, b->name) == 0 && strcmp(a->image, b->image) == 0 &&
+           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->bad_label, b->bad_label) == 0 &&
+           a->deadline_ns == b->deadline_ns && a->period_ns == b->period_ns &&
+           a->created_real_ns == b->created_real_ns && a->started_boot_ns == b->started_boot_ns &&
+           a->priority == b->priority && a->pid == b->pid && a->uid == b->uid && a->engine == b->engine &&
+           a->state == b->state && a->has_own_devices == b->has_own_devices;
+}
+
 bool container_merge(struct engine_facts *known, const struct container_said *said) {
-    struct engine_facts before;
-    memcpy(&before, known, sizeof before); /* with its gaps, which nobody writes to */
+    const struct engine_facts before = *known;
     const struct engine_facts *f = &said->facts;
     memcpy(known->id, f->id, sizeof known->id);
     if (f->name[0]) memcpy(known->name, f->name, sizeof known->name);
@@ -313,5 +321,5 @@ bool container_merge(struct engine_facts *known, const struct container_said *sa
         known->has_own_devices = f->has_own_devices;
         known->pid = f->pid;
     }
-    return memcmp(&before, known, sizeof before) != 0;
+    return !container_is_same(&before, known);
 }

@@ -44,6 +44,8 @@ int container_list(const char *json, size_t len, container_fn each, void *ctx, s
 /* Puts what was said over what is known. True: that changed something that others see. */
 bool container_merge(struct engine_facts *known, const struct container_said *said);
 
+bool container_is_same(const struct engine_facts *a, const struct engine_facts *b);
+
 /* 64 lower-case hexadecimal digits. */
 bool container_is_id(const char *text);
 

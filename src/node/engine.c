@@ -231,8 +231,7 @@ static void answer(struct engine *g, unsigned number, const struct container_sai
     struct entry *e = entry_of(g, number, said->facts.id);
     if (e) {
         bool is_new = !e->facts.state;
-        struct engine_facts was;
-        memcpy(&was, &e->facts, sizeof was);
+        const struct engine_facts was = e->facts;
         container_merge(&e->facts, said);
         if (e->event_ns >= asked_ns) e->facts.state = was.state;
         if (!is_running(&e->facts)) e->facts.pid = 0;
@@ -240,7 +239,7 @@ static void answer(struct engine *g, unsigned number, const struct container_sai
             e->list = list;
         else
             e->is_described = true;
-        if (is_new || memcmp(&was, &e->facts, sizeof was) != 0) tell(g, ENGINE_FACTS, e->facts.id);
+        if (is_new || !container_is_same(&was, &e->facts)) tell(g, ENGINE_FACTS, e->facts.id);
     }
     pthread_mutex_unlock(&g->lock);
 }
