@@ -26,17 +26,21 @@ static double latest_of(const struct latest *l, int id, int64_t now_ns) {
     return latest_has(l, id, now_ns) ? l->of[id].value : NAN;
 }
 
-static void add_use(struct track *t, const struct ring_process *p, const struct share_holder *h, int64_t now_ns) {
-    uint64_t bytes = p->memory_bytes == PROCESS_NO_MEMORY ? 0 : p->memory_bytes;
-    t->memory_now += bytes;
-    if (!isnan(h->sm)) t->sm_now = (isnan(t->sm_now) ? 0 : t->sm_now) + h->sm;
-    if (isnan(h->sm) || h->sm > 0) t->used_ns = now_ns; /* not measured: not known to be idle */
+static void add_use(struct track *t, const struct share_holder *h) {
     t->k.gpu_seconds += h->gpu_seconds;
     t->k.energy_joules += h->energy_joules;
     if (!t->group) return;
     t->group->gpu_seconds += h->gpu_seconds;
     t->group->energy_joules += h->energy_joules;
-    t->group->memory_bytes += bytes;
+}
+
+/* What it has now, summed over the cards. */
+static void add_now(struct track *t, const struct ring_process *p, const struct share_holder *h, int64_t now_ns) {
+    uint64_t bytes = p->memory_bytes == PROCESS_NO_MEMORY ? 0 : p->memory_bytes;
+    t->memory_now += bytes;
+    if (t->group) t->group->memory_bytes += bytes;
+    if (!isnan(h->sm)) t->sm_now = (isnan(t->sm_now) ? 0 : t->sm_now) + h->sm;
+    if (isnan(h->sm) || h->sm > 0) t->used_ns = now_ns; /* not measured: not known to be idle */
 }
 
 /* The instances of a card share its energy: their processes are its processes. */
@@ -55,13 +59,14 @@ static unsigned holders_of(const struct rings_one *one, uint32_t card, const str
     return n;
 }
 
-static void divide(const struct rings_one *one, uint32_t d, int64_t now_ns) {
+static void divide(const struct rings_one *one, uint32_t d, bool is_round, int64_t now_ns) {
     static struct share_holder h[4 * RING_PROCESSES_MAX];
     static const struct ring_process *who[4 * RING_PROCESSES_MAX];
     static struct latest latest;
     int bit = tracker.bit[one->first + d];
     if (bit < 0 || !ring_latest(&one->ring, d, &latest)) return;
     struct tracked_gpu *g = &tracker.gpu[bit];
+    if (!is_round && now_ns <= g->spent_ns) return; /* it had left before the last round */
     int64_t for_ns = g->spent_ns ? now_ns - g->spent_ns : 0;
     g->spent_ns = now_ns;
     if (for_ns > STRETCH_MOST_NS) for_ns = STRETCH_MOST_NS;
@@ -76,7 +81,26 @@ static void divide(const struct rings_one *one, uint32_t d, int64_t now_ns) {
     share_split(&gpu, h, n);
     for (unsigned i = 0; i < n; i++) {
         struct track *t = track_find((int32_t)who[i]->pid);
-        if (t) add_use(t, who[i], &h[i], now_ns);
+        if (t) add_use(t, &h[i]);
+        if (t && is_round) add_now(t, who[i], &h[i], now_ns);
+    }
+}
+
+/* Of an instance its card. */
+static bool is_on_card(const struct track *t, const struct rings_one *one, uint32_t card) {
+    for (uint32_t d = 0; d < ring_devices(&one->ring); d++) {
+        int bit = tracker.bit[one->first + d];
+        bool is_part = d == card || ring_inventory(&one->ring, d)->parent == (int32_t)card;
+        if (is_part && bit >= 0 && gpumgr_task_is_on(&t->k, (uint32_t)bit)) return true;
+    }
+    return false;
+}
+
+void tracker_settle(const struct track *t, int64_t now_ns) {
+    for (unsigned i = 0; i < tracker.rings.count; i++) {
+        const struct rings_one *one = &tracker.rings.of[i];
+        for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring); d++)
+            if (ring_inventory(&one->ring, d)->parent < 0 && is_on_card(t, one, d)) divide(one, d, false, now_ns);
     }
 }
 
@@ -90,7 +114,7 @@ static void take_use(int64_t now_ns) {
     for (unsigned i = 0; i < tracker.rings.count; i++) {
         const struct rings_one *one = &tracker.rings.of[i];
         for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring); d++)
-            if (ring_inventory(&one->ring, d)->parent < 0) divide(one, d, now_ns);
+            if (ring_inventory(&one->ring, d)->parent < 0) divide(one, d, true, now_ns);
     }
     for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
         for (struct track *t = tracker.bucket[b]; t; t = t->next) {

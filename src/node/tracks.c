@@ -163,6 +163,7 @@ static void count_end(struct track *t, bool is_new) {
 void track_end(struct track *t, int64_t end_ns, bool is_known) {
     bool is_new, was_missed = t->task.verdict == TASK_MISS;
     if (!t->is_live) return;
+    if (is_known) tracker_settle(t, end_ns);
     enum task_verdict verdict = task_end(&t->task, end_ns, &is_new);
     t->is_live = false;
     tracker.live--;

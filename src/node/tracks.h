@@ -110,6 +110,8 @@ int tracker_device(const struct track *t);
 
 /* Fills change[] from the table: which slots, in the order of their marks. */
 void tracker_index(void);
+/* It ends: the time of its cards since the last round is divided now, while it is among those who had it. */
+void tracker_settle(const struct track *t, int64_t now_ns);
 void tracker_round(int64_t now_ns);
 /* What an engine said about a container. */
 void tracker_facts(const struct engine_facts *f, int64_t now_ns);

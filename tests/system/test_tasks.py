@@ -237,6 +237,17 @@ def test_it_uses_what_it_is_said_to_use(sim):
         assert "--demand 60%" in named["command"] and named["user"]
 
 
+def test_the_last_moments_of_a_task_count(sim):
+    """Two and a half seconds alone on a card at full demand are two and a half seconds of it, not two."""
+    with watching(sim) as i:
+        ready(i)
+        process = sim.task("--gpu", "3", "--work", "2.5")
+        process.wait()
+        ended = table_of(i).one(process.pid, state=ENDED)
+        took = (ended["end_ns"] - ended["start_ns"]) / 1e9
+        assert took - 1.2 < ended["gpu_seconds"] <= took + 0.1 and ended["energy_joules"] > 200, ended
+
+
 def keep_connection(process):
     """A copy of a task's connection to the simulator: with it the driver shows the process on, whatever becomes of it."""
     fds = Path(f"/proc/{process.pid}/fd")
