@@ -1,7 +1,9 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 static int64_t read_ns(clockid_t id) {
     struct timespec t;
@@ -18,3 +20,5 @@ void clock_sleep_until(int64_t at_ns) {
     struct timespec t = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S};
     while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &t, NULL) == EINTR) {}
 }
+
+void clock_be_prompt(void) { (void)setpriority(PRIO_PROCESS, (id_t)gettid(), -10); }

@@ -13,5 +13,9 @@ int64_t clock_real_ns(void);
 int64_t clock_thread_cpu_ns(void);
 int64_t clock_process_cpu_ns(void);
 
+/* This thread goes before others when it has something to do: for threads whose point is the moment, and that take next to
+ * no time. Only root may ask; without it goes as well. */
+void clock_be_prompt(void);
+
 /* Sleeps until the boot clock shows at_ns; signals do not cut it short. */
 void clock_sleep_until(int64_t at_ns);

@@ -74,6 +74,7 @@ static void *opens_main(void *arg) {
     struct opens *o = arg;
     struct mark marks[GPU_MAX];
     pthread_setname_np(pthread_self(), "opens");
+    clock_be_prompt();
     for (;;) {
         AUTO(fd_done) int fd = inotify_init1(IN_CLOEXEC);
         if (fd < 0) {

@@ -529,6 +529,7 @@ static void *fast_main(void *arg) {
     char name[16];
     snprintf(name, sizeof name, "gpu-%u", w->index);
     pthread_setname_np(pthread_self(), name);
+    clock_be_prompt();
     if (!open_until_done(w)) return NULL;
     stage_set(w, WATCH_OPENED, "");
     pthread_mutex_lock(&c->lock);

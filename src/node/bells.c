@@ -59,6 +59,7 @@ static void follow(struct bell *b) {
 static void *run(void *arg) {
     struct bell *b = arg;
     pthread_setname_np(pthread_self(), "bell");
+    clock_be_prompt();
     for (;;) {
         struct error e;
         if (shm_open_file(b->path, false, 4096, &b->shm, &e) >= 0) {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -103,6 +104,7 @@ static void work_on(unsigned generation) {
 
 static void *run(void *arg) {
     unsigned generation = (unsigned)(uintptr_t)arg;
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 0); /* whoever asked first may be in a hurry: this is not */
     pthread_mutex_lock(&self.lock);
     while (self.generation == generation) {
         if (self.queue)

@@ -21,7 +21,6 @@
 
 #define STACK_BYTES (256 * 1024)
 #define EVENTS_MAX 64
-#define PROMPT_NICE (-10)
 #define ON_TIME_SLACK_NS (50 * NS_PER_US)
 
 enum { AT_BELL, AT_TIMER, AT_OPENS, AT_ENGINE, AT_SLOTS = TRACKS_AT_SLOTS };
@@ -165,8 +164,7 @@ static void *run(void *arg) {
     struct epoll_event ev[EVENTS_MAX];
     pthread_setname_np(pthread_self(), "tasks");
     prctl(PR_SET_TIMERSLACK, ON_TIME_SLACK_NS);
-    /* It takes next to no time, and when it gets it is what it measures. Only root may ask; without it goes as well. */
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), PROMPT_NICE);
+    clock_be_prompt();
     for (;;) {
         int n = epoll_wait(tracker.epoll, ev, EVENTS_MAX, -1);
         int64_t now_ns = clock_boot_ns();
