@@ -17,13 +17,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "node/bells.h"
+#include "node/ends.h"
 #include "node/tracks.h"
 
 #define STACK_BYTES (256 * 1024)
 #define EVENTS_MAX 64
 #define ON_TIME_SLACK_NS (50 * NS_PER_US)
 
-enum { AT_BELL, AT_TIMER, AT_OPENS, AT_ENGINE, AT_SLOTS = TRACKS_AT_SLOTS };
+enum { AT_BELL, AT_TIMER, AT_OPENS, AT_ENGINE, AT_ENDS };
 
 /* ---- lists ---- */
 
@@ -147,14 +148,20 @@ static void on_timer(int64_t now_ns) {
     tracker_round(now_ns);
 }
 
+static void take_ends(void) {
+    uint64_t times;
+    uint32_t slot;
+    int64_t end_ns;
+    if (read(tracker.ended, &times, sizeof times) < 0 && errno != EAGAIN) return;
+    while (ends_take(&slot, &end_ns)) track_exit(slot, end_ns);
+}
+
 /* Ends come before lists: a number that is used again in the same moment is another process. */
 static void on_events(const struct epoll_event *ev, int n, int64_t now_ns) {
     uint64_t woken = 0;
-    for (int i = 0; i < n; i++)
-        if (ev[i].data.u64 < AT_SLOTS) woken |= BIT(ev[i].data.u64);
+    for (int i = 0; i < n; i++) woken |= BIT(ev[i].data.u64);
     if (woken & BIT(AT_OPENS)) opens_read(&tracker.opens, now_ns);
-    for (int i = 0; i < n; i++)
-        if (ev[i].data.u64 >= AT_SLOTS) track_exit((uint32_t)(ev[i].data.u64 - AT_SLOTS), now_ns);
+    take_ends();
     if (woken & BIT(AT_ENGINE)) take_facts(now_ns);
     if (woken & BIT(AT_BELL)) take_lists(now_ns);
     if (woken & BIT(AT_TIMER)) on_timer(now_ns);
@@ -220,7 +227,10 @@ static int open_all(const struct instance *where, struct error *e) {
     tracker.epoll = epoll_create1(EPOLL_CLOEXEC);
     tracker.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     tracker.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    tracker.ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r = watch_fd(tracker.timer, AT_TIMER, e);
+    if (r >= 0) r = watch_fd(tracker.ended, AT_ENDS, e);
+    if (r >= 0) r = ends_start(tracker.ended, e);
     if (r >= 0) r = watch_fd(tracker.bell, AT_BELL, e);
     opens_begin(&tracker.opens, tracker.settings.gpu_devices);
     if (r >= 0 && tracker.engine) r = watch_fd(engine_fd(tracker.engine), AT_ENGINE, e);

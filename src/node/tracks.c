@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/ends.h"
 #include "node/process.h"
 
 #define NO_SLOT UINT32_MAX
@@ -40,7 +40,7 @@ bool track_is_listed(const struct track *t) {
 }
 
 static void close_pidfd(struct track *t) {
-    if (t->pidfd >= 0) close(t->pidfd); /* which takes it out of the epoll set */
+    if (t->pidfd >= 0) close(t->pidfd); /* which takes it out of the set of ends */
     t->pidfd = -1;
 }
 
@@ -209,8 +209,7 @@ static bool has_slot(struct track *t, bool is_wanted) {
 }
 
 static void follow(struct track *t) {
-    struct epoll_event ev = {.events = EPOLLIN, .data.u64 = TRACKS_AT_SLOTS + t->slot};
-    if (t->pidfd >= 0 && epoll_ctl(tracker.epoll, EPOLL_CTL_ADD, t->pidfd, &ev) < 0) close_pidfd(t);
+    if (t->pidfd >= 0 && !ends_add(t->pidfd, t->slot)) close_pidfd(t);
 }
 
 static void describe(struct track *t, const struct process *p) {

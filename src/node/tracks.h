@@ -19,7 +19,6 @@
 #define TRACKS_BUCKETS 1024u
 #define TRACKS_CHANGES (2 * TABLE_SLOTS)
 #define TRACKS_GPUS GPUMGR_TASKS_GPUS_MAX
-#define TRACKS_AT_SLOTS 16 /* in epoll's data: slots from here on, before it the tracker's own descriptors */
 
 struct track {
     struct track *next; /* in its bucket, by pid */
@@ -74,7 +73,7 @@ struct tracker {
     bool knows_pids; /* the driver's pids are those of our /proc */
     bool is_first;   /* nothing was looked at yet: who is there now was there before us */
     struct settings settings;
-    int epoll, timer, bell;
+    int epoll, timer, bell, ended;
     int64_t timer_ns, round_ns, marked_ns;
     /* the main thread's, under the lock too */
     uint64_t change_next; /* the change to tell next */
