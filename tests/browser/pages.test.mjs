@@ -32,6 +32,7 @@ const WANTED = {
   table: ['table.gpus tbody tr[data-gpu="7"]'],
   gpu: ['text=Temperature', 'text=How it was spread', 'text=Power and its limit', 'text=Why is it slow?', 'text=On it now', 'text=What it is', 'text=Serial number', 'text=Supported clocks'],
   compare: ['.chart:nth-of-type(2) canvas', 'text=highest on average'],
+  tasks: ['.timeline .row', '.lanes .task', 'table.tasks tbody tr'],
   events: ['ol.events li'],
   nodes: ['text=CPU', 'section[aria-label="Network"] canvas'],
   groups: ['text=No group yet'],

@@ -50,6 +50,7 @@ function SlackChart({ tasks, now }: { tasks: Task[]; now: number }): JSX.Element
   const misses = ended.filter((t) => verdict(t, now) === 'miss').length;
   return (
     <figure class="slack">
+      <div class="field">
       <svg viewBox={`0 0 ${W} ${H}`} role="img" aria-label={`Slack of ${ended.length} tasks over time: from ${span(Math.min(...floats))} to ${span(Math.max(...floats))}, ${misses} missed`} preserveAspectRatio="none">
         <rect x="0" y={y(0)} width={W} height={H - y(0)} class="beyond" />
         <line x1="0" x2={W} y1={y(0)} y2={y(0)} class="zero" />
@@ -60,6 +61,7 @@ function SlackChart({ tasks, now }: { tasks: Task[]; now: number }): JSX.Element
         return <span key={t.id} class={`point ${v}`} style={{ left: `${(x(t.end ?? 0) / W) * 100}%`, top: `${(y(t.float_s ?? 0) / H) * 100}%` }} title={`${moment(t.end, now)}: ${taskSentence(t, now, '')}`} aria-hidden="true">{v === 'miss' ? '✕' : ''}</span>;
       })}
       <span class="mark" style={{ top: `${(y(0) / H) * 100}%` }} aria-hidden="true">deadline</span>
+      </div>
       <figcaption><span>{moment(first, now)}</span><span>{span(top)} at the top; dots were kept, crosses missed</span><span>{moment(last, now)}</span></figcaption>
     </figure>
   );

@@ -13,7 +13,7 @@ import { TaskTable } from '../parts/task_table';
 import { PageHead, Problem, Segment, useTitle } from '../parts/small';
 
 const WINDOWS = [{ key: '60', name: '1 min' }, { key: '300', name: '5 min' }, { key: '600', name: '10 min' }];
-const ROWS = 200;
+const ROWS = 40; // at first
 
 export function useContainers(): { containers: Container[]; problem: string } {
   const [containers, set] = useState<Container[]>([]);
@@ -73,7 +73,7 @@ function Timelines({ tasks, window: wide, now }: { tasks: Task[]; window: number
         const instances = new Set([g.uuid, ...(g.instances ?? []).map((i) => i.uuid)]);
         return (
           <div class="row" key={g.uuid}>
-            <a class="gpuname" href={href(`gpus/${g.uuid}`)}>{name}</a>
+            <a class="gpuname" href={href(`gpus/${g.uuid}`)} title={name}>{store.nodes().length > 1 && <span class="nodename">{g.node} </span>}GPU {g.index}</a>
             <Lanes tasks={tasks.filter((t) => t.gpus.some((u) => instances.has(u)))} gpu={name} from={from} to={to} now={now} />
           </div>
         );
@@ -94,7 +94,9 @@ export function Tasks(): JSX.Element {
   const only = query.get('show') ?? 'all';
   const all = store.tasks();
   const late = all.filter((t) => ['overdue', 'miss'].includes(verdict(t, now)));
-  const shown = (only === 'running' ? all.filter((t) => t.state !== 'ended') : only === 'late' ? late : all).slice(0, ROWS);
+  const [most, setMost] = useState(ROWS);
+  const fitting = only === 'running' ? all.filter((t) => t.state !== 'ended') : only === 'late' ? late : all;
+  const shown = fitting.slice(0, most);
   const running = all.filter((t) => t.state !== 'ended').length;
   const overdue = all.filter((t) => verdict(t, now) === 'overdue').length;
   const put = (key: string, value: string, standard: string): void => goQuery((q) => (value === standard ? q.delete(key) : q.set(key, value)), true);
@@ -111,6 +113,7 @@ export function Tasks(): JSX.Element {
           <Segment label="Which" value={only} onPick={(k) => put('show', k, 'all')} options={[{ key: 'all', name: 'All' }, { key: 'running', name: 'Running' }, { key: 'late', name: 'Late' }]} />
         </header>
         {shown.length ? <TaskTable tasks={shown} now={now} label="Tasks as a table" /> : <p class="empty">{only === 'all' ? 'No process has used a GPU in the last ten minutes.' : 'No task fits this choice.'}</p>}
+        {fitting.length > shown.length && <p class="more"><button type="button" onClick={() => setMost(most * 5)}>{fitting.length - shown.length} more</button></p>}
       </section>
     </>
   );
