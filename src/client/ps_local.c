@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +7,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/shm.h"
 #include "client/ps.h"
+#include "client/task_table.h"
 #include "client/top_proc.h"
-#include "gpumgr/tasks.h"
 #include "model/task_json.h"
 
 #define CMDLINE_MAX 511
-#define SLOTS_MAX 65536
 
 /* ---- a slot as the task that the server would be told of ---- */
 
@@ -187,25 +184,13 @@ static void put_document(const struct gathering *g, const char *boot_id, bool al
     json_close(b, '}');
 }
 
-/* The file is another program's: what it says of its own sizes must fit into it. */
-static bool is_sound(const struct gpumgr_tasks *h, size_t size) {
-    if (h->magic != GPUMGR_TASKS_MAGIC || h->version != GPUMGR_TASKS_VERSION) return false;
-    if (h->slot_bytes < sizeof(struct gpumgr_task) || h->slot_bytes % 8 || h->slots_at % 8 || h->slot_count > SLOTS_MAX)
-        return false;
-    return h->slots_at + (uint64_t)h->slot_count * h->slot_bytes <= size &&
-           h->gpus_at + GPUMGR_TASKS_GPUS_MAX * sizeof(struct gpumgr_gpu) <= size;
-}
-
 int ps_local(const struct instance *i, bool all, struct buf *ret, struct error *e) {
-    char path[300], boot_id[40];
-    AUTO(shm_done) struct shm shm = {0};
+    char boot_id[40];
+    AUTO(task_table_close) struct task_table table = {0};
     AUTO(gathering_done) struct gathering g = {.now_ns = clock_boot_ns()};
-    instance_path(i, path, sizeof path, "tasks");
-    int r = shm_open_file(path, false, sizeof(struct gpumgr_tasks), &shm, e);
-    if (r == -ENOENT) return fail(e, r, "no gpumgr has followed tasks here yet; `gpumgr up` does");
+    int r = task_table_open(&table, i, e);
     if (r < 0) return r;
-    const struct gpumgr_tasks *head = shm.mem;
-    if (!is_sound(head, shm.size)) return fail(e, -EPROTO, "%s: is of another version of gpumgr", path);
+    const struct gpumgr_tasks *head = task_table_head(&table);
     snprintf(boot_id, sizeof boot_id, "%.*s", (int)sizeof head->boot_id - 1, head->boot_id);
     gather(head, &g);
     put_document(&g, boot_id, all, ret);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/task_table.h"
 #include "client/top_proc.h"
 #include "client/top_remote.h"
 
@@ -56,6 +57,7 @@ struct feed_rings {
     struct top_feed feed;
     struct source *source;
     struct top_proc *proc;
+    struct task_table tasks; /* who knows the names of containers */
     bool has_looked_back;
 };
 
@@ -81,6 +83,17 @@ static void pull(const struct rings *r, unsigned at, struct history *h) {
 
 static void rings_ask(struct top_feed *f) {}
 
+/* Processes in a container by its name: the node knows it from the engine. */
+static void name_containers(struct feed_rings *f, struct top_processes *p) {
+    struct error ignored;
+    for (int i = 0; i < p->count; i++) {
+        struct top_process *one = &p->of[i];
+        if (!*one->container || !one->is_here) continue;
+        if (!*f->tasks.path && task_table_open(&f->tasks, &f->source->instance, &ignored) < 0) continue;
+        task_table_container(&f->tasks, one->pid, one->start_ticks, one->container, sizeof one->container);
+    }
+}
+
 static bool rings_take(struct top_feed *feed, struct top_data *d, bool is_paused) {
     struct feed_rings *f = (struct feed_rings *)feed;
     struct rings *r = &f->source->rings;
@@ -97,6 +110,7 @@ static bool rings_take(struct top_feed *feed, struct top_data *d, bool is_paused
     int64_t newest = top_newest_ns(&d->view);
     if (newest) d->newest_ns = newest;
     top_proc_list(f->proc, &d->view, &d->processes);
+    name_containers(f, &d->processes);
     if (!f->has_looked_back && d->view.count) {
         char path[PATH_MAX];
         instance_path(&f->source->instance, path, sizeof path, "server/api.sock");
@@ -109,6 +123,7 @@ static bool rings_take(struct top_feed *feed, struct top_data *d, bool is_paused
 static void rings_feed_close(struct top_feed *feed) {
     struct feed_rings *f = (struct feed_rings *)feed;
     top_proc_free(f->proc);
+    task_table_close(&f->tasks);
     free(f);
 }
 

@@ -100,7 +100,7 @@ static void read_command(uint32_t pid, const char *name, char ret[TOP_COMMAND_MA
 }
 
 /* Docker, Podman, containerd and CRI-O all name the cgroup of a container by its 64 digits; people know the first 12. */
-static void read_container(uint32_t pid, char ret[13]) {
+static void read_container(uint32_t pid, char ret[72]) {
     char text[1024];
     int run = 0;
     ret[0] = 0;

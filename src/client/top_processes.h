@@ -16,8 +16,8 @@ struct top_process {
     double memory_bytes, sm, cpu, host_bytes, running_s; /* shares as ratios; NaN: not known */
     bool is_here;                                        /* it was found in /proc: uid and start are true */
     uid_t uid;
-    uint64_t start_ticks; /* with the pid it names one process for ever */
-    char user[33], container[13];
+    uint64_t start_ticks;          /* with the pid it names one process for ever */
+    char user[33], container[72];  /* its name, else the first digits of its id */
     char command[TOP_COMMAND_MAX]; /* one line, arguments too */
 };
 

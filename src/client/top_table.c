@@ -68,15 +68,18 @@ static bool is_there(int column, int width, const struct top_processes *p, bool 
 
 static struct places place(int width, const struct top_processes *p, bool is_remote) {
     struct places at = {0};
-    int x = 1, user = 4;
-    for (int i = 0; i < p->count; i++)
+    int x = 1, user = 4, container = columns[COL_CONTAINER].width;
+    for (int i = 0; i < p->count; i++) {
         if (text_width(p->of[i].user) > user) user = text_width(p->of[i].user);
+        if (text_width(p->of[i].container) > container) container = text_width(p->of[i].container);
+    }
     for (int i = 0; i < COLUMNS; i++) {
         if (!is_there(i, width, p, is_remote)) continue;
         at.x[i] = x;
         at.width[i] = i == COL_COMMAND                ? width - x
                       : i == COL_USER && width >= 100 ? (user > 20 ? 20 : user)
                       : i == COL_USER                 ? (user > columns[i].width ? columns[i].width : user)
+                      : i == COL_CONTAINER            ? (container > 24 ? 24 : container)
                                                       : columns[i].width;
         x += at.width[i] + 1;
     }
