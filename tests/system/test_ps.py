@@ -12,8 +12,9 @@ import pytest
 
 from hand_node import HandNode
 from instance import GPUMGR, Instance, clean_env
-from server import Server
+from server import Server, UnixConnection
 from simulator import Simulator, wait_for
+from task_containers import IMAGE, TaskEngine
 
 ID = "ab" * 32
 KEYS = {"pid", "gpu", "user", "container", "opened", "start", "end", "deadline_s", "float_s", "hit"}
@@ -227,3 +228,47 @@ def test_watch_goes_on_and_ends_with_a_signal(server):
 def test_where_nothing_ever_ran(tmp_path):
     out = subprocess.run([GPUMGR, "ps", "--dir", tmp_path], env=clean_env(), capture_output=True, text=True)
     assert out.returncode == 1 and out.stderr.count("\n") == 1 and "gpumgr up" in out.stderr
+
+
+# ---- real containers ----
+
+@pytest.fixture
+def docker(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("an engine needs root")
+    engine = TaskEngine(tmp_path / "engine")
+    yield engine
+    engine.stop()
+
+
+def test_real_containers_are_the_same_in_every_view(tmp_path, docker):
+    """One deadline that is kept, one that is missed, and one container that still runs."""
+    with Simulator(tmp_path / "sim", "--model", "h200:2") as sim:
+        flags = ("--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "")
+        with Instance(sim, *flags, role="up") as i:
+            i.ready(2)
+            docker.run_task(sim, "--gpu", "0", "--work", "0.5", words=("--name", "kept", "--label", "gpumgr.deadline=30s"))
+            docker.run_task(sim, "--gpu", "0", "--work", "1.5", words=("--name", "late", "--label", "gpumgr.deadline=500ms"))
+            docker.run_task(sim, "--gpu", "1", "--forever", words=("--name", "stays"))
+
+            def all_told():
+                known = {t["container"]: t for t in shown(i, "--all")["tasks"]}
+                ok = {"kept", "late", "stays"} <= set(known) and known["kept"]["end"] and known["late"]["end"]
+                boxes = {c["name"]: c for c in shown(i, "--all")["containers"]}
+                return (known, boxes) if ok and boxes["late"]["misses"] and boxes["kept"]["hits"] else None
+            known, boxes = wait_for(all_told, "all three, two of them ended", 30)
+            assert known["kept"]["hit"] is True and known["kept"]["deadline_s"] == 30 and known["kept"]["image"] == IMAGE
+            assert known["late"]["hit"] is False and known["late"]["float_s"] < 0 and known["late"]["deadline_s"] == 0.5
+            assert known["stays"]["state"] == "running" and known["stays"]["hit"] is None
+            for t in (known["kept"], known["late"]):
+                assert t["float_s"] == pytest.approx(t["deadline_s"] - (t["end"] - t["start"]), abs=0.02)
+            assert [(boxes[n]["hits"], boxes[n]["misses"]) for n in ("kept", "late", "stays")] == [(1, 0), (0, 1), (0, 0)]
+            api = {t["container"]: t for t in Server.request(UnixConnection(i.dir / "run/server/api.sock"), "GET", "/api/v1/tasks", None, {}).json["tasks"]}
+            assert all(api[n][k] == known[n][k] for n in ("kept", "late") for k in known[n])
+            metrics = Server.request(UnixConnection(i.dir / "run/server/api.sock"), "GET", "/metrics", None, {}).body.decode()
+            assert re.search(r'gpumgr_deadline_misses_total\{[^}]*container="late"[^}]*\} 1\n', metrics)
+            assert re.search(r'gpumgr_deadline_hits_total\{[^}]*container="kept"[^}]*\} 1\n', metrics)
+            top = subprocess.run([GPUMGR, "top", "--once", "--dir", i.dir], env=clean_env(COLUMNS="160"), capture_output=True, text=True)
+            status = Server.request(UnixConnection(i.dir / "run/server/api.sock"), "GET", "/api/v1/gpus", None, {}).json["gpus"]
+            assert "stays" in [p.get("container") for g in status for p in g["processes"]]
+            assert re.search(r"CONTAINER", top.stdout) and re.search(r" stays +gpusim-task", top.stdout), top.stdout
