@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #define STACK_BYTES (64 * 1024)
 #define COMING_NS (3 * NS_PER_S) /* CUDA takes some 0.3 s from the first open until it is listed */
 #define AGAIN_NS (10 * NS_PER_S) /* device files come with the driver */
+#define SOON_NS (100 * NS_PER_MS)
+#define SOON_TRIES 100
 #define EVENTS_ROOM 4096
 
 struct mark {
@@ -46,10 +49,12 @@ static unsigned marks_set(struct opens *o, int fd, struct mark *marks) {
     return n;
 }
 
-/* Until a file goes away: then they are all marked anew. */
-static void follow(struct opens *o, int fd, const struct mark *marks, unsigned n) {
+/* Until a file goes away, or for_ms have passed (-1: for good): then they are all marked anew. */
+static void follow(struct opens *o, int fd, const struct mark *marks, unsigned n, int for_ms) {
     _Alignas(struct inotify_event) char bytes[EVENTS_ROOM];
     for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, for_ms) == 0) return;
         ssize_t got = read(fd, bytes, sizeof bytes);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return;
@@ -73,6 +78,7 @@ static void follow(struct opens *o, int fd, const struct mark *marks, unsigned n
 static void *opens_main(void *arg) {
     struct opens *o = arg;
     struct mark marks[GPU_MAX];
+    unsigned tries = 0;
     pthread_setname_np(pthread_self(), "opens");
     clock_be_prompt();
     for (;;) {
@@ -83,8 +89,12 @@ static void *opens_main(void *arg) {
             return NULL;
         }
         unsigned n = marks_set(o, fd, marks);
-        if (n) follow(o, fd, marks, n);
-        clock_sleep_until(clock_boot_ns() + (n ? NS_PER_S : AGAIN_NS));
+        /* Cards that are not running yet have no mark: soon after the start they will have. */
+        int64_t again_ns = tries < SOON_TRIES ? SOON_NS : AGAIN_NS;
+        bool has_all = n >= o->count;
+        tries += !has_all;
+        if (n) follow(o, fd, marks, n, has_all ? -1 : (int)(again_ns / NS_PER_MS));
+        if (!n || has_all) clock_sleep_until(clock_boot_ns() + (n ? SOON_NS : again_ns));
     }
 }
 

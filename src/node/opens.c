@@ -20,11 +20,13 @@ void opens_begin(struct opens *o, const char *dir) {
     o->fd = -1;
     snprintf(o->dir, sizeof o->dir, "%s", dir);
     if (!*dir) return;
-    o->fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID | FAN_NONBLOCK | FAN_CLOEXEC, O_RDONLY);
+    /* Marks without limit are for those alone who are told the pids of others, too: else inotify is as good. */
+    o->fd =
+        fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID | FAN_UNLIMITED_MARKS | FAN_NONBLOCK | FAN_CLOEXEC, O_RDONLY);
     o->has_pids = o->fd >= 0;
     opens_mark(o);
-    if (!o->has_pids || o->files) return;
-    close(o->fd); /* a kernel or file system that cannot */
+    if (o->has_pids && !o->is_refused) return;
+    opens_end(o); /* not root, or a kernel or file system that cannot */
     o->has_pids = false;
     o->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     opens_mark(o);
@@ -41,6 +43,7 @@ static void mark(struct opens *o, const char *name, int32_t minor) {
     snprintf(path, sizeof path, "%s/%s", o->dir, name);
     int wd = o->has_pids ? fanotify_mark(o->fd, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, path)
                          : inotify_add_watch(o->fd, path, IN_OPEN);
+    if (wd < 0 && errno != ENOENT) o->is_refused = true;
     if (wd < 0) return;
     o->wd[o->files] = wd;
     o->minor[o->files++] = minor;

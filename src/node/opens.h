@@ -16,8 +16,8 @@ struct opens_one {
 };
 
 struct opens {
-    int fd; /* to poll; -1: not to be had */
-    bool has_pids;
+    int fd;                    /* to poll; -1: not to be had */
+    bool has_pids, is_refused; /* refused: there are files, and this kernel cannot tell who opens them */
     char dir[256];
     int32_t wd[OPENS_FILES_MAX], minor[OPENS_FILES_MAX];
     unsigned files;
