@@ -17,7 +17,8 @@ static bool is_sound(const struct gpumgr_tasks *h, size_t size) {
 static int map(struct task_table *t, struct error *e) {
     int r = shm_open_file(t->path, false, sizeof(struct gpumgr_tasks), &t->shm, e);
     if (r == -ENOENT) return fail(e, r, "no gpumgr has followed tasks here yet; `gpumgr up` does");
-    if (r < 0 || is_sound(t->shm.mem, t->shm.size)) return r;
+    if (r < 0) return r;
+    if (t->shm.mem && is_sound(t->shm.mem, t->shm.size)) return 0;
     task_table_close(t);
     return fail(e, -EPROTO, "%s: is of another version of gpumgr", t->path);
 }
