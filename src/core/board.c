@@ -320,7 +320,7 @@ void board_guard(struct board *b, unsigned device, const struct ring_guard *g) {
 
 /* ---- events ---- */
 
-static void event_out(struct board *b, struct event *ev, const char *fmt, va_list ap) {
+PRINTF(3, 0) static void event_out(struct board *b, struct event *ev, const char *fmt, va_list ap) {
     static const enum log_level levels[] = {LOG_INFO, LOG_WARN, LOG_ERROR, LOG_ERROR};
     ev->boot_ns = clock_boot_ns();
     ev->real_ns = clock_real_ns();

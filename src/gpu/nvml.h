@@ -245,3 +245,8 @@ int nvml_events_open(struct gpu_driver *d, struct gpu *const *gpus, unsigned n, 
                      struct error *e);
 void nvml_events_close(struct gpu_events *ev);
 int nvml_events_wait(struct gpu_events *ev, int timeout_ms, struct gpu_xid *ret);
+
+/* 77094 mW are 77.094 W: a quotient is rounded once, a product with 0.001 twice. */
+static inline double nvml_steps(double v, double scale) {
+    return scale < 1 ? v / __builtin_nearbyint(1 / scale) : v * scale;
+}

@@ -88,7 +88,7 @@ static int take(struct nvml_gpu *g, size_t row, const struct nvml_field_value *v
     double value;
     if (r < 0) return r;
     if (!value_of(v, &value)) return -EAGAIN;
-    sample_put(s, rows[row].metric, value * rows[row].scale);
+    sample_put(s, rows[row].metric, nvml_steps(value, rows[row].scale));
     return 0;
 }
 

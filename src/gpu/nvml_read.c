@@ -35,7 +35,7 @@ static int read_margin(struct nvml_gpu *g, struct sample *s, struct ring_process
 /* One unsigned figure with a scale: most of NVML; all bits set mean "no idea". By pointer: the call that fills it is an
  * argument, too, and arguments are evaluated in any order. */
 static int put_one(int r, struct sample *s, int metric, const unsigned *v, double scale) {
-    if (r == 0 && *v != UINT32_MAX) sample_put(s, metric, *v * scale);
+    if (r == 0 && *v != UINT32_MAX) sample_put(s, metric, nvml_steps(*v, scale));
     return r;
 }
 
@@ -66,7 +66,7 @@ static int read_limit_range(struct nvml_gpu *g, struct sample *s, struct ring_pr
 static int read_energy(struct nvml_gpu *g, struct sample *s, struct ring_processes *p) {
     unsigned long long mj = 0;
     int r = NVML_CALL(g->nv->energy, g->handle, &mj);
-    if (r == 0 && mj != NVML_NOT_AVAILABLE) sample_put(s, METRIC_ENERGY, (double)mj * 1e-3);
+    if (r == 0 && mj != NVML_NOT_AVAILABLE) sample_put(s, METRIC_ENERGY, (double)mj / 1e3);
     return r;
 }
 
@@ -74,8 +74,8 @@ static int read_utilization(struct nvml_gpu *g, struct sample *s, struct ring_pr
     struct nvml_utilization u = {0};
     int r = NVML_CALL(g->nv->utilization, g->handle, &u);
     if (r < 0) return r;
-    sample_put(s, METRIC_UTIL_GPU, u.gpu * 0.01);
-    sample_put(s, METRIC_UTIL_MEMORY, u.memory * 0.01);
+    sample_put(s, METRIC_UTIL_GPU, u.gpu / 100.0);
+    sample_put(s, METRIC_UTIL_MEMORY, u.memory / 100.0);
     return 0;
 }
 
@@ -204,7 +204,7 @@ static int read_fans(struct nvml_gpu *g, struct sample *s, struct ring_processes
     }
     if (!n) return result;
     sample_put(s, METRIC_FANS, n);
-    sample_put(s, METRIC_FAN_SPEED, (highest > 100 ? 100 : highest) * 0.01);
+    sample_put(s, METRIC_FAN_SPEED, (highest > 100 ? 100 : highest) / 100.0);
     if (lowest != UINT32_MAX) sample_put(s, METRIC_FAN_RPM, lowest);
     return 0;
 }

@@ -10,7 +10,7 @@
 struct hunt {
     int64_t until_ns;  /* looks often until then */
     int64_t armed_ns;  /* when something was last announced */
-    bool has_found;    /* one since then: that was probably it */
+    int64_t found_ns;  /* when one was last found; 0: never */
     int64_t looked_ns; /* when it last looked */
     int64_t purse_ns;  /* CPU time that looks may cost */
     int64_t filled_ns;

@@ -279,6 +279,7 @@ static int serve_main(int argc, char **argv) {
     groups_done(&self.groups);
     exporter_done(&self.exporter);
     if (r >= 0) auth_flush(self.auth, clock_real_ns() / NS_PER_S);
+    tell_stop(self.tell);
     state_close(self.state);
     tell_free(self.tell);
     auth_free(self.auth);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -20,6 +21,7 @@
 #define FIRST_PAUSE_NS (2 * NS_PER_S) /* doubles with each failure */
 #define LONGEST_PAUSE_NS (600 * NS_PER_S)
 #define MARKS_MAX 256
+#define END_PATIENCE_NS (500 * NS_PER_MS)
 #define MARK_SAVE_TICKS 5
 
 /* A message that waits. */
@@ -63,7 +65,7 @@ struct tell {
     struct way ways[TELL_WAYS];
     struct mark marks[MARKS_MAX];
     unsigned mark_count, ticks;
-    bool is_closed;
+    bool is_closed, is_left; /* is_left: a thread could not be waited for */
 };
 
 static struct notice_policy policy_of(const struct tell *t) {
@@ -124,11 +126,11 @@ static void change_done(void *ctx, int result, const struct error *e) {
     struct mark *m = mark_find(t, c->write.stream);
     if (m) m->is_saving = false;
     if (m && result >= 0 && m->saved < c->write.mark) m->saved = c->write.mark;
-    if (result < 0) log_line(LOG_ERROR, "tell_store", -1, "a message cannot be stored: %s", e->text);
+    if (result < 0 && !t->is_closed) log_line(LOG_ERROR, "tell_store", -1, "a message cannot be stored: %s", e->text);
     for (size_t i = 0; i < ARRAY_LEN(c->write.post); i++) {
         struct tell_post *p = &c->write.post[i];
         struct way *w = p->way ? way_find(t, p->way) : NULL;
-        if (!w || (result < 0 && t->is_closed)) {
+        if (!w || t->is_closed) { /* what is stored goes out after the next start */
             free(p->body);
             continue;
         }
@@ -141,6 +143,11 @@ static void change_done(void *ctx, int result, const struct error *e) {
 
 static void change_submit(struct change *c) {
     struct error e;
+    if (c->tell->is_closed) {
+        fail(&e, -ESHUTDOWN, "the server ends");
+        change_done(c, e.code, &e);
+        return;
+    }
     int r = state_submit(c->tell->state, change_work, change_done, c, &e);
     if (r < 0) change_done(c, r, &e);
 }
@@ -190,6 +197,7 @@ static void way_begin_thread(struct way *w) {
 /* Hands the first message over when it is due and none is under way. */
 static void way_kick(struct way *w) {
     int64_t now = clock_boot_ns();
+    if (w->tell->is_closed) return;
     while (w->first && w->count > POSTS_MAX && w->first != w->under_way) {
         struct post *old = w->first;
         struct change *c = change_new(w->tell);
@@ -439,28 +447,33 @@ int tell_new(struct loop *l, struct state *s, const struct settings *settings, c
     return 0;
 }
 
-/* A thread that is sending ends when its receiver does, or runs into its own time limit: the process does not wait. */
-static void way_end(struct way *w) {
+/* A thread that is sending ends when its receiver does, or runs into its own time limit: the process does not wait for that,
+ * but for one that is nearly through. */
+static bool way_end(struct way *w) {
+    struct timespec until;
+    if (!w->has_thread) return true;
     pthread_mutex_lock(&w->lock);
     w->is_ending = true;
     pthread_cond_signal(&w->news);
-    bool is_busy = w->under_way != NULL;
     pthread_mutex_unlock(&w->lock);
-    if (w->has_thread && is_busy)
-        pthread_detach(w->thread);
-    else if (w->has_thread)
-        pthread_join(w->thread, NULL);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += END_PATIENCE_NS;
+    until.tv_sec += until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    if (pthread_timedjoin_np(w->thread, NULL, &until) == 0) return true;
+    pthread_detach(w->thread);
+    return false;
+}
+
+void tell_stop(struct tell *t) {
+    if (!t || t->is_closed) return;
+    t->is_closed = true;
+    for (size_t i = 0; i < TELL_WAYS; i++) t->is_left |= !way_end(&t->ways[i]);
 }
 
 void tell_free(struct tell *t) {
-    bool is_busy = false;
-    if (!t) return;
-    t->is_closed = true;
-    for (size_t i = 0; i < TELL_WAYS; i++) {
-        way_end(&t->ways[i]);
-        if (t->ways[i].has_thread && t->ways[i].under_way) is_busy = true;
-    }
-    if (is_busy) return; /* a detached thread still reads its message; the process is about to end */
+    tell_stop(t);
+    if (!t || t->is_left) return; /* a detached thread still reads its message; the process is about to end */
     for (size_t i = 0; i < TELL_WAYS; i++)
         while (t->ways[i].first) {
             struct post *p = t->ways[i].first;

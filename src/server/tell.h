@@ -28,7 +28,9 @@ struct tell_about {
 /* While state_run is still allowed: reads what an earlier server left. link: the server's URL for people, "" none. */
 int tell_new(struct loop *l, struct state *s, const struct settings *settings, const char *link, struct tell **ret,
              struct error *e) MUST_CHECK;
-void tell_free(struct tell *t); /* accepts NULL; ends the threads */
+/* The end in two steps, around state_close and the last calls on the loop: nothing is sent or stored any more; memory. */
+void tell_stop(struct tell *t); /* accept NULL */
+void tell_free(struct tell *t);
 
 /* Other settings from now on; what waits for a way that is gone is dropped. */
 void tell_reload(struct tell *t, const struct settings *settings);
