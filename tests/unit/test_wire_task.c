@@ -97,7 +97,8 @@ static void tasks(void **state) {
     assert_int_equal(got.mark, t.mark);
     assert_true(got.task.key.pid == 4711 && got.task.key.ticks == 1ull << 63 && got.task.float_ns == -3);
     assert_true(got.task.state == TASK_OVERDUE && got.task.verdict == TASK_MISS && got.task.is_warned == 1);
-    assert_true(got.periods == 8 && got.period_hit == 7 && got.again == 2 && got.flags == WIRE_TASK_FOUND_LATE && got.ns_pid == 1);
+    assert_true(got.periods == 8 && got.period_hit == 7 && got.again == 2 && got.flags == WIRE_TASK_FOUND_LATE &&
+                got.ns_pid == 1);
     assert_true(got.whose.kind == BELONGS_TO_DOCKER && got.whose.slurm_job == 12 && got.uid == 1000);
     assert_string_equal(got.whose.id, t.whose.id);
     assert_string_equal(got.command, t.command);

@@ -6,7 +6,7 @@ import { EMPTY, takeDelta, takeSnapshot, TASKS_S } from '../src/live/state';
 
 const of = (more: Partial<Task>): Task => ({
   id: 'a', node: 'lab', pid: 7, gpus: ['GPU-1'], user: 'alice', kind: 'docker', container: null, container_id: null, image: null, pod: null, slurm_job: null, unit: null,
-  command: '/usr/bin/python3 -u /home/alice/train.py --big', opened: null, start: 100, end: null, end_is_exact: false, source: 'open', deadline_s: null, float_s: null,
+  command: '/usr/bin/python3 -u /srv/train.py --big', opened: null, start: 100, end: null, end_is_exact: false, source: 'open', deadline_s: null, float_s: null,
   expected_s: null, state: 'running', hit: null, gpu_seconds: 0, energy_joules: 0, memory_bytes: 0, memory_peak_bytes: 0, ...more,
 });
 
