@@ -68,8 +68,7 @@ static void keep(struct opens *o, int32_t pid, int32_t minor, int64_t now_ns) {
 static void read_fanotify(struct opens *o, int64_t now_ns) {
     _Alignas(struct fanotify_event_metadata) char bytes[8192];
     ssize_t n = read(o->fd, bytes, sizeof bytes);
-    for (const struct fanotify_event_metadata *m = (const void *)bytes; n > 0 && FAN_EVENT_OK(m, n);
-         m = FAN_EVENT_NEXT(m, n)) {
+    for (struct fanotify_event_metadata *m = (void *)bytes; n > 0 && FAN_EVENT_OK(m, n); m = FAN_EVENT_NEXT(m, n)) {
         if (m->vers != FANOTIFY_METADATA_VERSION) return;
         if (m->fd >= 0) close(m->fd);
         if (m->pid > 0) keep(o, m->pid, -1, now_ns);

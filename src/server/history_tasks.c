@@ -149,7 +149,7 @@ static int newest_first(const void *a, const void *b) {
 /* Hands over the first of them that have a body. */
 static int list_give(struct list *l, struct history_document *ret, size_t limit) {
     size_t n = 0;
-    qsort(l->of, l->n, sizeof *l->of, newest_first);
+    if (l->n) qsort(l->of, l->n, sizeof *l->of, newest_first);
     for (size_t i = 0; i < l->n; i++) {
         if (l->of[i].body && n < limit)
             ret[n++] = l->of[i];
