@@ -372,7 +372,8 @@ def test_podman_works_too(podman, docker):
         heard = follow.wait(identity, news="started")
         assert (heard["name"], heard["deadline_ms"], heard["engine"], heard["image"]) == ("pod1", 5000, "podman", "localhost/tiny:1")
         assert heard["at"] - since < 10
-        whole = follow.wait(identity, news="facts", state="running")
+        # The event comes first; its pid is known once the engine was asked.
+        whole = wait_for(lambda: [n for n in follow.of(identity) if n.get("state") == "running" and n.get("pid")], "facts with a pid")[-1]
         assert f"libpod-{identity}" in Path(f"/proc/{whole['pid']}/cgroup").read_text()
         assert abs(whole["created"] - time.time()) < 60
         other = docker("run", "-d", *RUN, "tiny:1", "sleep", "100").stdout.strip()
