@@ -311,8 +311,18 @@ static void begin(const struct sighting *s, uint32_t again, int64_t now_ns) {
     if (is_alive) plan(t, now_ns);
 }
 
+/* Its process ended while it was listed, and the number belongs to another one by now, which is listed in its place. */
+static bool is_used_again(const struct track *t) {
+    struct process p;
+    return !t->is_live && t->gone_ns && process_read("/proc", t->pid, &p) && p.ticks != t->k.ticks;
+}
+
 void track_sight(const struct sighting *s, int64_t now_ns) {
     struct track *t = track_find(s->pid);
+    if (t && is_used_again(t)) {
+        track_free(t);
+        t = NULL;
+    }
     if (t && !t->is_live && t->pidfd >= 0 && !track_is_listed(t)) { /* it had left and is back: a task of its own */
         uint32_t again = t->k.again + 1;
         track_free(t);

@@ -81,7 +81,7 @@ def test_several_gpus_are_one_task_and_children_are_their_own(sim):
         both = sim.task("--gpu", "0,3", "--forever")
         uuids = gpu_uuids(i)
         wait_for(lambda: sorted(table_of(i).one(both.pid)["gpus"]) == sorted([uuids[0], uuids[3]]), "both GPUs")
-        script = ("import subprocess, sys\np = [subprocess.Popen([sys.argv[1], '--gpu', '2', '--forever']) for _ in range(3)]\n"
+        script = ("import subprocess, sys\np = [subprocess.Popen([sys.argv[1], '--gpu', '2', '--forever'], stdout=subprocess.DEVNULL) for _ in range(3)]\n"
                   "print(*[x.pid for x in p], flush=True)\nsys.stdin.read()\n[x.kill() for x in p]")
         parent = subprocess.Popen([sys.executable, "-c", script, BUILD / "sim/gpusim-task"], env=sim.env, text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
