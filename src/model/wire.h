@@ -34,7 +34,7 @@
 #define WIRE_NO_DEVICE UINT16_MAX
 
 enum wire_type {
-    /* node to server; 24 to 127 are free */
+    /* node to server; 40 to 127 are free */
     WIRE_HELLO = 1,
     WIRE_INVENTORY,
     WIRE_SAMPLE,
@@ -52,10 +52,24 @@ enum wire_type {
     WIRE_CONTAINER,
     WIRE_NODE,
     WIRE_USE,
-    /* server to node; 140 to 255 are free */
+    WIRE_JOB_SEALED = 30, /* jobs: model/wire_job.h */
+    WIRE_JOB_SUBMIT,
+    WIRE_JOB_CONTROL,
+    WIRE_JOB_RUN,
+    WIRE_JOB_LOG,
+    WIRE_JOB_FREE,
+    /* server to node; 160 to 255 are free */
     WIRE_WELCOME = 128,
     WIRE_ORDER,
     WIRE_BYE, /* either way: why this connection is about to be closed */
+    WIRE_JOB_SEAL = 140,
+    WIRE_JOB_SUBMITTED,
+    WIRE_JOB_CONTROLLED,
+    WIRE_JOB_GRANT,
+    WIRE_JOB_STOP,
+    WIRE_JOB_STORED,
+    WIRE_JOB_RUNS,
+    WIRE_JOB_LOG_ASK,
 };
 
 struct wire_frame {
