@@ -34,7 +34,7 @@
 #define WIRE_NO_DEVICE UINT16_MAX
 
 enum wire_type {
-    /* node to server; 40 to 127 are free */
+    /* node to server; 40 to 59 and 70 to 127 are free */
     WIRE_HELLO = 1,
     WIRE_INVENTORY,
     WIRE_SAMPLE,
@@ -58,6 +58,9 @@ enum wire_type {
     WIRE_JOB_RUN,
     WIRE_JOB_LOG,
     WIRE_JOB_FREE,
+    WIRE_CALL_SUBMIT = 60, /* a caller to the node of his machine: model/jobs_socket.h */
+    WIRE_CALL_FOLLOW,
+    WIRE_CALL_SIGNAL,
     /* server to node; 160 to 255 are free */
     WIRE_WELCOME = 128,
     WIRE_ORDER,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/jobs_socket.h"
 #include "model/wire.h"
 #include "model/wire_device.h"
 #include "model/wire_server.h"
@@ -174,7 +175,31 @@ static bool task_frame(const struct wire_frame *f, struct buf *again, struct err
     return r == 0;
 }
 
+static bool call_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct jobs_submit submit;
+    struct jobs_follow follow;
+    struct jobs_signal number;
+    if (f->type == WIRE_CALL_SUBMIT) {
+        if (jobs_get_submit(f, &submit, e) < 0) return false;
+        size_t from = jobs_begin_submit(again, &submit), len;
+        const uint8_t *record;
+        for (unsigned left = submit.count; left; left--) {
+            need(jobs_next_submit(&submit, &record, &len));
+            jobs_add_submit(again, record, len);
+        }
+        wire_end(again, from);
+    } else if (f->type == WIRE_CALL_FOLLOW) {
+        if (jobs_get_follow(f, &follow, e) < 0) return false;
+        jobs_put_follow(again, &follow);
+    } else {
+        if (jobs_get_signal(f, &number, e) < 0) return false;
+        jobs_put_signal(again, &number);
+    }
+    return true;
+}
+
 static bool take(const struct wire_frame *f, struct buf *again, struct error *e) {
+    if (f->type >= WIRE_CALL_SUBMIT && f->type <= WIRE_CALL_SIGNAL) return call_frame(f, again, e);
     if (f->type == WIRE_HELLO) return hello(f, e);
     if (f->type == WIRE_PROCESSES) return processes(f, again, e);
     if (f->type == WIRE_USE) return uses(f, again, e);
