@@ -5,7 +5,8 @@
 #include "model/wire_frame.h"
 
 static struct job_words in_words(struct wire_in *in, size_t most) {
-    struct job_words w = {.count = in_u16(in), .len = in_u32(in)};
+    struct job_words w = {.count = in_u16(in)};
+    w.len = in_u32(in); /* not in one initialiser: its order is the compiler's */
     const uint8_t *at = in_take(in, w.len);
     unsigned found = 0;
     if (!at || w.len > most || (w.len && at[w.len - 1] != 0)) {
