@@ -54,6 +54,14 @@ static int take_number(const struct flag *f, const char *text, struct error *e) 
     return 0;
 }
 
+static int take_item(struct place *p, const struct flag *f, struct error *e) {
+    struct flag_list *list = f->into;
+    if (list->count == FLAG_LIST_MAX) return fail(e, -EINVAL, "--%s: given more than %d times", f->name, FLAG_LIST_MAX);
+    int r = take_value(p, f->name, &list->of[list->count], e);
+    if (r == 0) list->count++;
+    return r;
+}
+
 static int take_own(struct place *p, const struct flag *f, struct error *e) {
     const char *text = NULL;
     double ignored;
@@ -65,6 +73,7 @@ static int take_own(struct place *p, const struct flag *f, struct error *e) {
         *(bool *)f->into = true;
         return 0;
     case FLAG_TEXT: return take_value(p, f->name, (const char **)f->into, e);
+    case FLAG_LIST: return take_item(p, f, e);
     case FLAG_NUMBER: r = take_value(p, f->name, &text, e); return r < 0 ? r : take_number(f, text, e);
     case FLAG_MAYBE:
         if (!p->value && !number_of(next_word(p), &ignored)) return 0;
@@ -129,6 +138,12 @@ int flags_parse(int argc, char **argv, const struct flag *own, size_t own_count,
     *ret = (struct flags){0};
     for (struct place p = {.argv = argv, .argc = argc, .at = 1}; p.at < argc; p.at++) {
         const char *word = argv[p.at];
+        if ((mode & FLAGS_COMMAND) && (word[0] != '-' || !word[1] || strcmp(word, "--") == 0)) {
+            p.at += strcmp(word, "--") == 0;
+            ret->command = argv + p.at;
+            ret->command_count = (size_t)(argc - p.at);
+            return 0;
+        }
         if (!ended && strcmp(word, "--") == 0) {
             ended = true;
         } else if (!ended && strcmp(word, "-h") == 0) {

@@ -1,0 +1,67 @@
+/* The flags of a job, one table for `run` and `submit`. They become the JSON that a job file and the API have (see
+ * model/job_json.h), so that there is one place that knows what a job may ask for; the sentence of what is wrong names the
+ * flag all the same. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "client/flags.h"
+
+enum { JOB_FLAGS_MAX = 32 };
+
+struct job_flags {
+    struct flag_list given[JOB_FLAGS_MAX]; /* by place in the table */
+    bool is_pty;
+    const char *file; /* --file, or NULL */
+};
+
+/* Rows for flags_parse, appended to `rows` from *count on; the values lie in f. */
+void job_flags_rows(struct job_flags *f, struct flag *rows, size_t *count);
+
+/* One object of JSON. command: after the flags, may be none. cwd: where the caller stands, for --cwd with a relative path.
+ * shell: what --pty runs when there is no command. */
+struct job_flags_here {
+    const char *cwd, *shell;
+    int64_t now_ns;
+};
+int job_flags_json(const struct job_flags *f, char *const *command, size_t words, const struct job_flags_here *here,
+                   struct buf *ret, struct error *e) MUST_CHECK;
+
+/* With --file the file says it all: names the first flag that says more. */
+int job_flags_alone(const struct job_flags *f, size_t words, struct error *e) MUST_CHECK;
+
+/* A sentence that begins with a key of the JSON ("memory: ...") begins with its flag afterwards ("--memory: ..."). */
+void job_flags_rename(const struct job_flags *f, struct error *e);
+
+#define JOB_FLAGS_HELP                                                                                                 \
+    "  --gpus N             so many GPUs of one machine, all at once (1)\n"                                            \
+    "  --gpu LIST           exactly these, by index or UUID: 0,3 or 0-3\n"                                             \
+    "  --of LIST            any of these\n"                                                                            \
+    "  --memory SIZE        each GPU has at least so much: 40GiB\n"                                                    \
+    "  --share SIZE         so much of one GPU's memory; others may have the rest of it\n"                             \
+    "  --over WHAT=DO       when it takes more than its share of memory, or leaves its GPUs idle: memory=end,\n"       \
+    "                       memory=warn, idle=end, idle=warn; may be given again\n"                                    \
+    "  --priority N         from -100 to 100, larger goes first (0)\n"                                                 \
+    "  --deadline TIME      to be finished within: 2h, 1h30m\n"                                                        \
+    "  --finish-by MOMENT   to be finished by: 18:30, \"tomorrow 08:00\", \"2026-11-16 08:00\"\n"                      \
+    "  --time-limit TIME    ended after running so long; also tells the queue when its GPUs will be free\n"            \
+    "  --retries N          tried again so often when it fails (0)\n"                                                  \
+    "  --after JOBS         once these have ended well: 17,18; 17:any however it ended\n"                              \
+    "  --array RANGE        one run for each number, in GPUMGR_ARRAY_INDEX and for {index}: 1-100, 1-100%8 eight\n"    \
+    "                       at once\n"                                                                                 \
+    "  --sweep NAME=LIST    one run for each value, in the variable NAME and for {NAME}: lr=1e-3,1e-4; given again,\n" \
+    "                       every combination\n"                                                                       \
+    "  --name NAME          what it is called (made of the command)\n"                                                 \
+    "  --label KEY=VALUE    for your own lists; may be given again\n"                                                  \
+    "  --env NAME=VALUE     set above your own environment, which it gets; may be given again\n"                       \
+    "  --cwd DIR            where it runs (here)\n"                                                                    \
+    "  --image IMAGE        in a container of this image, as you\n"                                                    \
+    "  --mount FROM:TO      a directory of yours in the container, FROM:TO:ro read-only; may be given again\n"         \
+    "  --notify WHERE       of start, end and failure: terminal, mail:ADDRESS, webhook:URL, command:TEXT; may be\n"    \
+    "                       given again\n"                                                                             \
+    "  --pty                with a terminal of its own; without a command, your shell\n"                               \
+    "  --file FILE          the job as JSON (docs/jobs.md), - for standard input; instead of all of the above\n"
