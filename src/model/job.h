@@ -14,6 +14,9 @@
 #define JOB_WORDS_MAX 4096u
 #define JOB_NAME_MAX 128 /* bytes, with its end */
 #define JOB_GPUS_MAX 64
+#define JOB_SCOPE_MAX 512u
+#define JOB_AFTER_MAX 256u
+#define JOB_RETRIES_MAX 100
 #define JOB_ELEMENTS_MAX 100000u /* of one array or sweep */
 #define JOB_PRIORITY_MAX 100
 
@@ -23,11 +26,15 @@ struct job_words {
     size_t len;
     unsigned count;
 };
-/* The next one, or NULL. *at: NULL before the first. */
+/* The next one, or NULL. at: NULL before the first. */
 const char *job_word_next(const struct job_words *w, const char *at);
+/* Making them: one call a word, then what lies in b as words. They point into b, which must not grow after that. */
+void job_word_put(struct buf *b, const char *word);
+struct job_words job_words_of(const struct buf *b);
 
 enum job_over { JOB_OVER_WARN, JOB_OVER_END }; /* what happens to one that takes more than it asked for */
 
+/* Texts are never NULL: "" is none. */
 struct job_spec {
     const char *name;         /* never empty: made of the command or the image where none was given */
     struct job_words command; /* with an image: its arguments, which may be none */
@@ -45,18 +52,23 @@ struct job_spec {
     int64_t time_limit_ns;               /* of a run; 0: none */
     int retries;                         /* how often it is tried again after a failure, 0 to 100 */
     struct job_words after;              /* "17": after job 17 ended well; "17:any": however it ended */
-    const char *array;                   /* "1-100%8"; "": none */
-    struct job_words sweep;              /* "lr=1e-3,1e-4": every combination */
+    const char *array;                   /* "1-100%8", "0,3,10-20:5"; with a sweep just "%8"; "": none */
+    struct job_words sweep;              /* "lr=1e-3,1e-4": every combination, the last word's fastest */
     struct job_words labels;             /* "KEY=VALUE" */
     struct job_words notify;             /* "terminal", "mail:ADDRESS", "webhook:URL", "command:TEXT" */
     bool is_pty;                         /* a terminal of its own that one may sit at */
 };
 
-/* Appends a record. The spec must have passed job_check. */
+/* A name for one that was given none: its script, its program or its image. */
+void job_name_make(const struct job_spec *s, char ret[JOB_NAME_MAX]);
+
+/* Appends a record. The spec must have passed job_check. The same spec is always the same bytes, and a record that
+ * job_decode takes is what job_encode makes of it: nothing in it goes unread. */
 void job_encode(const struct job_spec *s, struct buf *b);
 /* Whatever comes from outside: nothing beyond the bytes is looked at, and what job_check refuses is refused. */
 int job_decode(const void *record, size_t len, struct job_spec *ret, struct error *e) MUST_CHECK;
-/* What can be said without knowing the machine: the sentence names the key. now_ns: wall clock, for a deadline that is over. */
+/* What can be said without knowing the machine: the sentence begins with the key. now_ns: wall clock, for a deadline that
+ * is over; 0: deadlines are not looked at. */
 int job_check(const struct job_spec *s, int64_t now_ns, struct error *e) MUST_CHECK;
 
 /* ---- arrays and sweeps ---- */
@@ -66,8 +78,9 @@ int job_elements(const struct job_spec *s, unsigned *ret_count, unsigned *ret_at
 /* Element i as it is run: GPUMGR_ARRAY_INDEX and the sweep's variables in its environment, {index} and {lr} replaced in its
  * command. Written to b as a record of its own. */
 int job_element(const struct job_spec *s, unsigned i, struct buf *b, struct error *e) MUST_CHECK;
-/* The number people see for element i: its array index, or i + 1 for a sweep. */
+/* The number people see for element i: its array index, or i + 1 for a sweep; -1: there is no such element. And back. */
 int64_t job_element_number(const struct job_spec *s, unsigned i);
+int64_t job_element_find(const struct job_spec *s, int64_t number);
 
 /* ---- states ---- */
 
@@ -92,7 +105,7 @@ enum job_state {
 };
 const char *job_state_name(enum job_state s);
 bool job_state_is_over(enum job_state s);
-bool job_state_may_become(enum job_state from, enum job_state to); /* a state machine is an array */
+bool job_state_may_become(enum job_state from, enum job_state to);
 
 /* Why a run was told to end, or did. */
 enum job_reason {
@@ -108,3 +121,5 @@ enum job_reason {
     JOB_REASON_COUNT
 };
 const char *job_reason_text(enum job_reason r);
+/* The state that a run's end is: why it was told to end counts before how it did. */
+enum job_state job_end_state(enum job_reason why, bool has_exit, int code, int signal);

@@ -18,7 +18,9 @@
  *   RUNS      server, after WELCOME: all runs that it thinks are going on. The node answers RUN for each; one that it never
  *             heard of is RUN_ABSENT, and then granted again.
  *   LOG_ASK   server: a part of a run's log. Answer LOG.
- *   FREE      node: which GPUs are measured free, and who has the others; at once when that changes. */
+ *   FREE      node: which GPUs are measured free, and who has the others; at once when that changes.
+ *
+ * Here: how jobs come in. What is said about runs is in model/wire_run.h. */
 #pragma once
 
 #include "model/job.h"
@@ -34,11 +36,9 @@ struct wire_sealed {
     size_t seal_len;
 };
 #define WIRE_SEAL_MAX (512u << 10)
-
-struct wire_run_key {
-    int64_t job;
-    uint32_t element, attempt; /* attempts count from 1 */
-};
+/* What it takes in a SUBMIT frame; a frame holds WIRE_SUBMIT_BYTES of them. */
+size_t wire_sealed_bytes(const struct wire_sealed *s);
+#define WIRE_SUBMIT_BYTES (WIRE_FRAME_MAX - 64)
 
 struct wire_seal {
     uint64_t request;
@@ -69,7 +69,7 @@ struct wire_sealed_reply {
 void wire_put_sealed(struct buf *b, const struct wire_sealed_reply *s);
 int wire_get_sealed(const struct wire_frame *f, struct wire_sealed_reply *ret, struct error *e) MUST_CHECK;
 
-/* wire_begin_submit, one wire_add_submit for each job, wire_end. */
+/* wire_begin_submit, one wire_add_submit for each job, wire_end. At least one. */
 struct wire_submit {
     uint64_t request;
     uint16_t count;
@@ -92,93 +92,3 @@ struct wire_control {
 };
 void wire_put_control(struct buf *b, const struct wire_control *c);
 int wire_get_control(const struct wire_frame *f, struct wire_control *ret, struct error *e) MUST_CHECK;
-
-struct wire_grant {
-    struct wire_run_key key;
-    uint16_t gpus;
-    char uuid[JOB_GPUS_MAX][96];
-    struct wire_sealed sealed;
-};
-void wire_put_grant(struct buf *b, const struct wire_grant *g);
-int wire_get_grant(const struct wire_frame *f, struct wire_grant *ret, struct error *e) MUST_CHECK;
-
-struct wire_stop {
-    struct wire_run_key key;
-    uint8_t reason;   /* enum job_reason */
-    int64_t grace_ns; /* between TERM and KILL */
-};
-void wire_put_stop(struct buf *b, const struct wire_stop *s);
-int wire_get_stop(const struct wire_frame *f, struct wire_stop *ret, struct error *e) MUST_CHECK;
-
-enum wire_run_state { RUN_ABSENT, RUN_STARTING, RUN_RUNNING, RUN_ENDING, RUN_ENDED };
-struct wire_run {
-    struct wire_run_key key;
-    uint8_t state, reason; /* enum job_reason, when it ended */
-    int32_t pid;
-    int64_t start_ns, end_ns; /* wall clock; 0: not known */
-    bool has_exit;            /* else code and signal mean nothing: the exit is not known */
-    int32_t code, signal;     /* signal 0: it exited with code */
-    double gpu_seconds, energy_joules, cpu_seconds;
-    double gpu_ratio, cpu_ratio; /* mean utilisation of its GPUs, its own CPUs' worth; NaN: not measured */
-    uint64_t memory_peak_bytes, memory_total_bytes, host_peak_bytes;
-    uint64_t log_bytes;
-    char text[248]; /* what people should know: why it could not be started */
-};
-void wire_put_run(struct buf *b, const struct wire_run *r);
-int wire_get_run(const struct wire_frame *f, struct wire_run *ret, struct error *e) MUST_CHECK;
-
-void wire_put_stored(struct buf *b, const struct wire_run_key *k);
-int wire_get_stored(const struct wire_frame *f, struct wire_run_key *ret, struct error *e) MUST_CHECK;
-
-struct wire_runs {
-    uint32_t count;
-    const uint8_t *at;
-    size_t len;
-};
-size_t wire_begin_runs(struct buf *b, uint32_t count);
-void wire_add_run_key(struct buf *b, const struct wire_run_key *k);
-int wire_get_runs(const struct wire_frame *f, struct wire_runs *ret, struct error *e) MUST_CHECK;
-bool wire_next_run_key(struct wire_runs *list, struct wire_run_key *ret);
-
-struct wire_log_ask {
-    uint64_t request;
-    struct wire_run_key key;
-    uint64_t offset;
-    uint32_t len; /* at most WIRE_LOG_MAX */
-};
-#define WIRE_LOG_MAX (256u << 10)
-struct wire_log {
-    uint64_t request;
-    int32_t result; /* 0, or a negative errno with text */
-    uint64_t offset,
-        total;    /* total: bytes there are now; offset may be larger than asked for where the start was cut off */
-    bool is_over; /* the run has ended: no more will come */
-    const uint8_t *bytes;
-    uint32_t len;
-    char text[160];
-};
-void wire_put_log_ask(struct buf *b, const struct wire_log_ask *a);
-int wire_get_log_ask(const struct wire_frame *f, struct wire_log_ask *ret, struct error *e) MUST_CHECK;
-void wire_put_log(struct buf *b, const struct wire_log *l);
-int wire_get_log(const struct wire_frame *f, struct wire_log *ret, struct error *e) MUST_CHECK;
-
-/* Whether a GPU can be given away, as it was measured (model/occupancy.h decides). */
-struct wire_free {
-    char uuid[96];
-    uint8_t verdict; /* enum occupancy */
-    uint32_t uid;    /* of who has it, outside the queue; UINT32_MAX: nobody or not known */
-    char user[64];
-    int32_t pid;
-    uint64_t memory_bytes; /* used, without reserved */
-    int64_t since_ns;      /* wall clock */
-    int64_t idle_ns;       /* since when nobody works on it, wall clock; 0: somebody does */
-};
-struct wire_frees {
-    uint16_t count;
-    const uint8_t *at;
-    size_t len;
-};
-size_t wire_begin_frees(struct buf *b, uint16_t count);
-void wire_add_free(struct buf *b, const struct wire_free *f);
-int wire_get_frees(const struct wire_frame *f, struct wire_frees *ret, struct error *e) MUST_CHECK;
-bool wire_next_free(struct wire_frees *list, struct wire_free *ret);

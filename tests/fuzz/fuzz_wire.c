@@ -7,6 +7,7 @@
 #include "model/jobs_socket.h"
 #include "model/wire.h"
 #include "model/wire_device.h"
+#include "model/wire_run.h"
 #include "model/wire_server.h"
 #include "model/wire_task.h"
 
@@ -19,6 +20,7 @@ static union {
     struct latest latest;
     struct wire_task task;
     struct wire_container container;
+    struct wire_grant grant;
 } big;
 
 static void need(bool is_true) {
@@ -198,6 +200,112 @@ static bool call_frame(const struct wire_frame *f, struct buf *again, struct err
     return true;
 }
 
+static bool job_list(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_submit submit;
+    struct wire_sealed sealed;
+    struct wire_runs runs;
+    struct wire_run_key key;
+    struct wire_frees frees;
+    struct wire_free one;
+    size_t from = 0;
+    unsigned seen = 0;
+    if (f->type == WIRE_JOB_SUBMIT) {
+        if (wire_get_submit(f, &submit, e) < 0) return false;
+        from = wire_begin_submit(again, &submit);
+        for (; wire_next_submit(&submit, &sealed); seen++) {
+            need(sealed.record_len > 0 && sealed.record_len <= JOB_RECORD_MAX && sealed.seal_len <= WIRE_SEAL_MAX);
+            need(ENDS(sealed.user));
+            wire_add_submit(again, &sealed);
+        }
+        need(seen == submit.count);
+    } else if (f->type == WIRE_JOB_RUNS) {
+        if (wire_get_runs(f, &runs, e) < 0) return false;
+        from = wire_begin_runs(again, runs.count);
+        for (; wire_next_run_key(&runs, &key); seen++) wire_add_run_key(again, &key);
+        need(seen == runs.count);
+    } else {
+        if (wire_get_frees(f, &frees, e) < 0) return false;
+        from = wire_begin_frees(again, frees.count);
+        for (; wire_next_free(&frees, &one); seen++) {
+            need(ENDS(one.uuid) && ENDS(one.user) && one.verdict < OCCUPANCY_COUNT);
+            wire_add_free(again, &one);
+        }
+        need(seen == frees.count);
+    }
+    wire_end(again, from);
+    return true;
+}
+
+static bool job_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_seal seal;
+    struct wire_sealed_reply sealed;
+    struct wire_control control;
+    struct wire_job_result result;
+    int r = 0;
+    switch (f->type) {
+    case WIRE_JOB_SEAL:
+        r = wire_get_seal(f, &seal, e);
+        if (r == 0) wire_put_seal(again, &seal);
+        break;
+    case WIRE_JOB_SEALED:
+        r = wire_get_sealed(f, &sealed, e);
+        if (r == 0) wire_put_sealed(again, &sealed);
+        break;
+    case WIRE_JOB_CONTROL:
+        r = wire_get_control(f, &control, e);
+        if (r == 0) wire_put_control(again, &control);
+        break;
+    case WIRE_JOB_SUBMITTED:
+    case WIRE_JOB_CONTROLLED:
+        r = wire_get_job_result(f, &result, e);
+        if (r == 0) wire_put_job_result(again, (enum wire_type)f->type, &result);
+        break;
+    }
+    return r == 0;
+}
+
+static bool run_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_stop stop;
+    struct wire_run run;
+    struct wire_run_key key;
+    struct wire_log_ask ask;
+    struct wire_log log;
+    int r = 0;
+    switch (f->type) {
+    case WIRE_JOB_GRANT:
+        r = wire_get_grant(f, &big.grant, e);
+        if (r < 0) break;
+        need(big.grant.gpus > 0 && big.grant.gpus <= JOB_GPUS_MAX && big.grant.key.attempt > 0);
+        wire_put_grant(again, &big.grant);
+        break;
+    case WIRE_JOB_STOP:
+        r = wire_get_stop(f, &stop, e);
+        if (r == 0) wire_put_stop(again, &stop);
+        break;
+    case WIRE_JOB_RUN:
+        r = wire_get_run(f, &run, e);
+        if (r < 0) break;
+        need(run.state <= RUN_ENDED && run.reason < JOB_REASON_COUNT && run.gpu_seconds >= 0 && ENDS(run.text));
+        wire_put_run(again, &run);
+        break;
+    case WIRE_JOB_STORED:
+        r = wire_get_stored(f, &key, e);
+        if (r == 0) wire_put_stored(again, &key);
+        break;
+    case WIRE_JOB_LOG_ASK:
+        r = wire_get_log_ask(f, &ask, e);
+        if (r == 0) wire_put_log_ask(again, &ask);
+        break;
+    case WIRE_JOB_LOG:
+        r = wire_get_log(f, &log, e);
+        if (r < 0) break;
+        need(log.len <= WIRE_LOG_MAX && (!log.len || log.offset + log.len <= log.total));
+        wire_put_log(again, &log);
+        break;
+    }
+    return r == 0;
+}
+
 static bool take(const struct wire_frame *f, struct buf *again, struct error *e) {
     if (f->type >= WIRE_CALL_SUBMIT && f->type <= WIRE_CALL_SIGNAL) return call_frame(f, again, e);
     if (f->type == WIRE_HELLO) return hello(f, e);
@@ -205,6 +313,11 @@ static bool take(const struct wire_frame *f, struct buf *again, struct error *e)
     if (f->type == WIRE_USE) return uses(f, again, e);
     if (f->type >= WIRE_TASK && f->type <= WIRE_NODE) return task_frame(f, again, e);
     if (f->type >= WIRE_INVENTORY && f->type <= WIRE_GUARD) return device_frame(f, again, e);
+    if (f->type == WIRE_JOB_SUBMIT || f->type == WIRE_JOB_RUNS || f->type == WIRE_JOB_FREE)
+        return job_list(f, again, e);
+    if (f->type >= WIRE_JOB_GRANT || f->type == WIRE_JOB_RUN || f->type == WIRE_JOB_LOG) return run_frame(f, again, e);
+    if (f->type >= WIRE_JOB_SEAL || (f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FREE))
+        return job_frame(f, again, e);
     return other_frame(f, again, e);
 }
 

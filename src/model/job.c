@@ -1,0 +1,232 @@
+#include "model/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/wire_code.h"
+
+#define RECORD_VERSION 1
+
+/* ---- words ---- */
+
+const char *job_word_next(const struct job_words *w, const char *at) {
+    const char *next = at ? at + strlen(at) + 1 : w->s;
+    return w->count && next < w->s + w->len ? next : NULL;
+}
+
+void job_word_put(struct buf *b, const char *word) { buf_add(b, word, strlen(word) + 1); }
+
+struct job_words job_words_of(const struct buf *b) {
+    struct job_words w = {.s = b->s, .len = b->len};
+    for (size_t i = 0; i < b->len; i++) w.count += b->s[i] == 0;
+    return w;
+}
+
+/* ---- a name ---- */
+
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* What runs scripts says little: "python train.py" is train.py to everybody. */
+static bool is_interpreter(const char *program) {
+    static const char *const names[] = {"python", "bash", "sh", "dash", "zsh", "env", "node", "ruby", "perl", "nohup"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        size_t n = strlen(names[i]);
+        if (strncmp(program, names[i], n) == 0 && strspn(program + n, "0123456789.") == strlen(program + n))
+            return true;
+    }
+    return false;
+}
+
+/* Printable ASCII goes in, anything else is a '_': a name is shown in tables. */
+static void name_put(const char *text, size_t n, char ret[JOB_NAME_MAX]) {
+    if (n > JOB_NAME_MAX - 1) n = JOB_NAME_MAX - 1;
+    for (size_t i = 0; i < n; i++) ret[i] = text[i] > ' ' && text[i] < 0x7f ? text[i] : '_';
+    ret[n] = 0;
+}
+
+void job_name_make(const struct job_spec *s, char ret[JOB_NAME_MAX]) {
+    if (s->image && s->image[0]) {
+        const char *name = last_part(s->image);
+        name_put(name, strcspn(name, ":@"), ret);
+        if (ret[0]) return;
+    }
+    const char *first = job_word_next(&s->command, NULL), *at = first;
+    while (at && (at[0] == '-' || is_interpreter(last_part(at)))) at = job_word_next(&s->command, at);
+    if (!at) at = first ? first : "";
+    at += strspn(at, " ");
+    char word[JOB_NAME_MAX];
+    snprintf(word, sizeof word, "%.*s", (int)(strcspn(at, " \t\n;|&<>") % INT32_MAX), at);
+    const char *name = word[0] ? last_part(word) : "job";
+    name_put(name, strlen(name), ret);
+}
+
+/* ---- records ---- */
+
+static void put_text(struct buf *b, const char *text) {
+    size_t n = text ? strlen(text) : 0;
+    out_u32(b, (uint32_t)n);
+    buf_add(b, text ? text : "", n + 1);
+}
+
+static void put_words(struct buf *b, const struct job_words *w) {
+    out_u32(b, w->count);
+    out_u32(b, (uint32_t)w->len);
+    if (w->len) buf_add(b, w->s, w->len);
+}
+
+void job_encode(const struct job_spec *s, struct buf *b) {
+    out_u8(b, RECORD_VERSION);
+    put_text(b, s->name);
+    put_words(b, &s->command);
+    put_text(b, s->image);
+    put_words(b, &s->mounts);
+    put_words(b, &s->env);
+    put_text(b, s->cwd);
+    out_i32(b, s->gpus);
+    put_words(b, &s->scope);
+    out_u64(b, s->memory_bytes);
+    out_u64(b, s->share_bytes);
+    out_u8(b, (uint8_t)s->share_over);
+    out_u8(b, (uint8_t)s->idle_over);
+    out_i32(b, s->priority);
+    out_i64(b, s->finish_by_ns);
+    out_i64(b, s->time_limit_ns);
+    out_i32(b, s->retries);
+    put_words(b, &s->after);
+    put_text(b, s->array);
+    put_words(b, &s->sweep);
+    put_words(b, &s->labels);
+    put_words(b, &s->notify);
+    out_u8(b, s->is_pty);
+}
+
+static const char *get_text(struct wire_in *in) {
+    size_t n = in_u32(in);
+    const uint8_t *p = n < JOB_RECORD_MAX ? in_take(in, n + 1) : NULL;
+    if (p && !p[n] && !memchr(p, 0, n)) return (const char *)p;
+    in->is_bad = true;
+    return "";
+}
+
+static struct job_words get_words(struct wire_in *in) {
+    uint32_t count = in_u32(in);
+    size_t len = in_u32(in);
+    const uint8_t *p = in_take(in, len);
+    if (!p || len == 0) {
+        in->is_bad |= count != 0;
+        return (struct job_words){.s = ""};
+    }
+    struct job_words w = {.s = (const char *)p, .len = len, .count = count};
+    const struct buf bytes = {.s = (char *)(uintptr_t)p, .len = len};
+    in->is_bad |= p[len - 1] != 0 || count > JOB_WORDS_MAX || job_words_of(&bytes).count != count;
+    return w;
+}
+
+static bool get_flag(struct wire_in *in) {
+    uint8_t v = in_u8(in);
+    in->is_bad |= v > 1;
+    return v == 1;
+}
+
+static void get_spec(struct wire_in *in, struct job_spec *s) {
+    s->name = get_text(in);
+    s->command = get_words(in);
+    s->image = get_text(in);
+    s->mounts = get_words(in);
+    s->env = get_words(in);
+    s->cwd = get_text(in);
+    s->gpus = in_i32(in);
+    s->scope = get_words(in);
+    s->memory_bytes = in_u64(in);
+    s->share_bytes = in_u64(in);
+    s->share_over = get_flag(in) ? JOB_OVER_END : JOB_OVER_WARN;
+    s->idle_over = get_flag(in) ? JOB_OVER_END : JOB_OVER_WARN;
+    s->priority = in_i32(in);
+    s->finish_by_ns = in_i64(in);
+    s->time_limit_ns = in_i64(in);
+    s->retries = in_i32(in);
+    s->after = get_words(in);
+    s->array = get_text(in);
+    s->sweep = get_words(in);
+    s->labels = get_words(in);
+    s->notify = get_words(in);
+    s->is_pty = get_flag(in);
+}
+
+int job_decode(const void *record, size_t len, struct job_spec *ret, struct error *e) {
+    struct job_spec s = {0};
+    if (len == 0 || len > JOB_RECORD_MAX) return fail(e, -EPROTO, "a job's record of %zu bytes", len);
+    struct wire_in in = {.at = record, .end = (const uint8_t *)record + len};
+    uint8_t version = in_u8(&in);
+    if (version != RECORD_VERSION)
+        return fail(e, -EPROTO, "a job's record of version %u; this gpumgr knows %d", version, RECORD_VERSION);
+    get_spec(&in, &s);
+    if (in.is_bad || in.at != in.end) return fail(e, -EPROTO, "a job's record that makes no sense");
+    int r = job_check(&s, 0, e);
+    if (r < 0) return r;
+    *ret = s;
+    return 0;
+}
+
+/* ---- states ---- */
+
+static const struct {
+    const char *name;
+    bool is_over;
+} states[] = {
+#define X(id, name, over) [JOB_##id] = {name, over},
+    JOB_STATES(X)
+#undef X
+};
+
+#define ENDS (BIT(JOB_DONE) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED) | BIT(JOB_TIMEOUT) | BIT(JOB_UNKNOWN))
+/* Back to waiting: it is tried again. To an end from anywhere: news may have been missed, the end never is. */
+static const uint64_t nexts[JOB_STATE_COUNT] = {
+    [JOB_WAITING] = BIT(JOB_HELD) | BIT(JOB_GRANTED) | BIT(JOB_CANCELLED) | BIT(JOB_FAILED),
+    [JOB_HELD] = BIT(JOB_WAITING) | BIT(JOB_CANCELLED) | BIT(JOB_FAILED),
+    [JOB_GRANTED] = BIT(JOB_WAITING) | BIT(JOB_RUNNING) | BIT(JOB_ENDING) | ENDS,
+    [JOB_RUNNING] = BIT(JOB_WAITING) | BIT(JOB_ENDING) | ENDS,
+    [JOB_ENDING] = BIT(JOB_WAITING) | ENDS,
+};
+
+const char *job_state_name(enum job_state s) { return (unsigned)s < JOB_STATE_COUNT ? states[s].name : "unknown"; }
+bool job_state_is_over(enum job_state s) { return (unsigned)s < JOB_STATE_COUNT && states[s].is_over; }
+bool job_state_may_become(enum job_state from, enum job_state to) {
+    return (unsigned)from < JOB_STATE_COUNT && (unsigned)to < JOB_STATE_COUNT && (nexts[from] & BIT(to));
+}
+
+const char *job_reason_text(enum job_reason r) {
+    static const char *const texts[JOB_REASON_COUNT] = {
+        [JOB_BY_ITSELF] = "ended by itself",
+        [JOB_BY_CANCEL] = "was cancelled",
+        [JOB_BY_TIME_LIMIT] = "reached its time limit",
+        [JOB_BY_MEMORY] = "used more GPU memory than its share",
+        [JOB_BY_IDLE] = "held a GPU without using it",
+        [JOB_BY_START] = "could not be started",
+        [JOB_BY_REBOOT] = "was ended by a restart of the machine",
+        [JOB_BY_SHIM] = "was ended because the process that watched it was killed",
+        [JOB_BY_PREEMPT] = "gave its GPUs to another job",
+    };
+    return (unsigned)r < JOB_REASON_COUNT ? texts[r] : "ended for a reason that this gpumgr does not know";
+}
+
+enum job_state job_end_state(enum job_reason why, bool has_exit, int code, int signal) {
+    switch (why) {
+    case JOB_BY_CANCEL:
+    case JOB_BY_PREEMPT: return JOB_CANCELLED;
+    case JOB_BY_TIME_LIMIT: return JOB_TIMEOUT;
+    case JOB_BY_MEMORY:
+    case JOB_BY_IDLE:
+    case JOB_BY_START:
+    case JOB_BY_REBOOT: return JOB_FAILED;
+    case JOB_BY_SHIM: return JOB_UNKNOWN;
+    case JOB_BY_ITSELF:
+    case JOB_REASON_COUNT: break;
+    }
+    if (!has_exit) return JOB_UNKNOWN;
+    return code == 0 && signal == 0 ? JOB_DONE : JOB_FAILED;
+}
