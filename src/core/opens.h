@@ -1,5 +1,5 @@
 /* Announces new processes: who opens a GPU's device file will show up in its process list soon. A thread of its own waits
- * for the kernel to tell (inotify). Where that is not to be had, the rounds find new processes a little later. */
+ * for the kernel to tell (base/openings.h). Where that is not to be had, the rounds find new processes a little later. */
 #pragma once
 
 #include "core/watch.h"
@@ -12,3 +12,6 @@ struct opens {
 
 /* Starts the thread; o lives as long as the process. */
 void opens_start(struct opens *o);
+
+/* The number in the name of a watch's device file; -1: it does not run. */
+int opens_minor(struct opens *o, unsigned watch);

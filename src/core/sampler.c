@@ -329,8 +329,8 @@ static void on_look(void *ctx, const struct control_request *q, struct control_r
 #define HUNT_BASE_LEAST_MS 10
 
 static void on_hunt(void *ctx, const struct control_request *q, struct control_reply *a) {
-    int64_t for_ms = q->argument[1], base_ms = q->argument[2];
-    if (for_ms < 0 || for_ms > HUNT_MOST_MS || base_ms < -1 || base_ms > HUNT_MOST_MS ||
+    int64_t for_ms = q->argument[1], base_ms = q->argument[2], pid = q->argument[3], now_ns = clock_boot_ns();
+    if (pid < 0 || pid > INT32_MAX || for_ms < 0 || for_ms > HUNT_MOST_MS || base_ms < -1 || base_ms > HUNT_MOST_MS ||
         (base_ms > 0 && base_ms < HUNT_BASE_LEAST_MS)) {
         a->result = -ERANGE;
         snprintf(a->text, sizeof a->text, "out of range: at most %d ms, and looks at least %d ms apart", HUNT_MOST_MS,
@@ -340,8 +340,9 @@ static void on_hunt(void *ctx, const struct control_request *q, struct control_r
     for (unsigned i = 0; i < self.watch_count; i++) {
         struct watch *w = &self.watch[i];
         if (q->argument[0] >= 0 && (int64_t)w->index != q->argument[0]) continue;
+        if (q->argument[4] && opens_minor(&self.opens, i) + 1 != q->argument[4]) continue;
         if (base_ms >= 0) watch_hunt_base(w, base_ms * NS_PER_MS);
-        if (for_ms) watch_hunt(w, clock_boot_ns() + for_ms * NS_PER_MS);
+        if (for_ms) watch_hunt(w, (uint32_t)pid, now_ns, now_ns + for_ms * NS_PER_MS);
     }
 }
 

@@ -557,6 +557,7 @@ int watch_start(struct watch *w, struct watch_common *common, unsigned index, st
     w->index = index;
     w->device = -1;
     w->fast_call = w->slow_call = -1;
+    hunting_init(&w->hunting);
     return thread_start(fast_main, w, e);
 }
 
@@ -568,8 +569,11 @@ void watch_go(struct watch *w, int device) {
     pthread_mutex_unlock(&w->common->lock);
 }
 
-void watch_hunt(struct watch *w, int64_t until_ns) {
-    hunting_arm(&w->hunting, until_ns);
+void watch_hunt(struct watch *w, uint32_t pid, int64_t now_ns, int64_t until_ns) {
+    if (pid)
+        hunting_expect(&w->hunting, pid, now_ns, until_ns);
+    else
+        hunting_arm(&w->hunting, until_ns);
     ring_bell_of(&w->bell, RING_HUNT);
 }
 

@@ -14,7 +14,8 @@ enum control_verb {
     CONTROL_GUARD_CONFIRM, /* argument: GPU. What was set by hand stays for its time */
     CONTROL_GUARD_RESTORE, /* argument: GPU, or -1 for all. Back to the baseline, what was set by hand is forgotten */
     CONTROL_HUNT, /* argument: GPU or -1 for all, ms in which a process is expected, ms between looks without that
-                              (0: no more than the rounds; -1: as it was) */
+                              (0: no more than the rounds; -1: as it was), pid of who opened a device file
+                              or 0, minor number of that file and 1 or 0 for all */
     CONTROL_VERBS
 };
 

@@ -16,9 +16,11 @@ static void send_to(const char *path, const struct control_request *q) {
     (void)!send(fd, q, sizeof *q, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void announce_hunt(const struct instance *where, unsigned workers, int64_t for_ms, int64_t base_ms) {
+void announce_hunt(const struct instance *where, unsigned workers, const struct announcement *what) {
     struct control_request q = {
-        .magic = CONTROL_MAGIC, .verb = CONTROL_HUNT, .argument = {-1, for_ms, base_ms}
+        .magic = CONTROL_MAGIC,
+        .verb = CONTROL_HUNT,
+        .argument = {-1, what->for_ms, what->base_ms, what->pid, what->minor + 1}
     };
     for (unsigned w = 0; w < workers; w++) {
         char path[256];

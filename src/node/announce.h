@@ -6,5 +6,10 @@
 
 #include "base/instance.h"
 
-/* Expect somebody on any GPU within for_ms (0: no). Looks without that at least every base_ms (0: none; -1: as it was). */
-void announce_hunt(const struct instance *where, unsigned workers, int64_t for_ms, int64_t base_ms);
+/* Expect somebody within for_ms (0: no), on the GPU of that minor number (-1: on any), and who (0: not known). Looks without
+ * that at least every base_ms (0: none; -1: as it was). */
+struct announcement {
+    int64_t for_ms, base_ms;
+    int32_t minor, pid;
+};
+void announce_hunt(const struct instance *where, unsigned workers, const struct announcement *what);

@@ -19,6 +19,7 @@
 #include "node/births.h"
 #include "node/engine_talk.h"
 #include "node/inside.h"
+#include "node/openers.h"
 
 #define BUCKETS 1024u
 #define TALKS_MAX 16
@@ -35,6 +36,8 @@
 #define BASE_AGAIN_NS (2 * NS_PER_S) /* a sampler that was restarted does not know */
 #define STACK_BYTES (256 * 1024)
 #define OWN_FDS 3
+#define SAID_MAX 32
+#define SAID_AGAIN_NS NS_PER_S
 
 struct entry {
     struct entry *next;
@@ -73,12 +76,18 @@ struct engine {
         char id[ENGINE_ID_HEX + 1];
         int64_t at_ns;
     } asked[ASKED_MAX];
+    struct openers openers; /* of files inside of containers */
 
     /* The thread's own; entries of a place under the lock. */
     struct place place[TALKS_MAX];
     struct talk_ears ears;
     struct births births;
     struct inside inside;
+    struct {
+        int64_t tag, at_ns;
+        int32_t pid;
+    } said[SAID_MAX]; /* who was announced lately */
+    unsigned said_count;
     struct instance where;
     unsigned workers;
     char patterns[2][512];
@@ -186,7 +195,28 @@ static struct entry *entry_of(struct engine *g, unsigned owner, const char *id) 
 static void announce(struct engine *g, int64_t now_ns) {
     if (!g->workers || now_ns - g->announced_ns < EXPECT_AGAIN_NS) return;
     g->announced_ns = now_ns;
-    announce_hunt(&g->where, g->workers, EXPECT_MS, -1);
+    announce_hunt(&g->where, g->workers, &(struct announcement){.for_ms = EXPECT_MS, .base_ms = -1, .minor = -1});
+}
+
+/* Somebody opened a device node of a container's own. He opens several, one after the other: the first is enough to say. */
+static void on_opened(void *ctx, int64_t tag, int32_t pid) {
+    struct engine *g = ctx;
+    int64_t now_ns = clock_boot_ns();
+    bool is_said = false;
+    for (unsigned i = 0; i < SAID_MAX; i++)
+        is_said |= g->said[i].pid == pid && g->said[i].tag == tag && now_ns - g->said[i].at_ns < SAID_AGAIN_NS;
+    pthread_mutex_lock(&g->lock);
+    openers_keep(&g->openers, tag, pid, now_ns);
+    pthread_mutex_unlock(&g->lock);
+    if (!pid) announce(g, now_ns);
+    if (!pid || is_said || !g->workers) return;
+    unsigned i = g->said_count++ % SAID_MAX;
+    g->said[i].pid = pid;
+    g->said[i].tag = tag;
+    g->said[i].at_ns = now_ns;
+    g->announced_ns = now_ns;
+    const struct announcement it = {.for_ms = EXPECT_MS, .base_ms = -1, .minor = inside_minor(tag), .pid = pid};
+    announce_hunt(&g->where, g->workers, &it);
 }
 
 /* What an event makes of a container. */
@@ -372,7 +402,7 @@ static void mind_base(struct engine *g, int64_t now_ns) {
     if (!g->workers || !is_due) return;
     g->base_told_ms = ms;
     g->base_told_ns = now_ns;
-    announce_hunt(&g->where, g->workers, 0, ms);
+    announce_hunt(&g->where, g->workers, &(struct announcement){.base_ms = ms, .minor = -1});
 }
 
 static int64_t tick(struct engine *g, int64_t now_ns) {
@@ -397,7 +427,7 @@ static void wait_until(struct engine *g, int64_t at_ns, int64_t now_ns) {
     struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
     fds[0] = (struct pollfd){.fd = g->wake_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = g->births.fd, .events = POLLIN};
-    fds[2] = (struct pollfd){.fd = g->inside.fd, .events = POLLIN};
+    fds[2] = (struct pollfd){.fd = g->inside.files.fd, .events = POLLIN};
     for (unsigned i = 0; i < TALKS_MAX; i++) {
         struct pollfd *mine = fds + OWN_FDS + i * TALK_FDS;
         if (g->place[i].is_used)
@@ -409,7 +439,7 @@ static void wait_until(struct engine *g, int64_t at_ns, int64_t now_ns) {
     now_ns = clock_boot_ns();
     if (fds[0].revents) (void)!read(g->wake_fd, &count, sizeof count);
     if (fds[1].revents && births_read(&g->births)) announce(g, now_ns);
-    if (fds[2].revents && inside_read(&g->inside)) announce(g, now_ns);
+    if (fds[2].revents) inside_read(&g->inside, on_opened, g);
     for (unsigned i = 0; i < TALKS_MAX; i++)
         if (g->place[i].is_used) talk_ready(&g->place[i].talk, fds + OWN_FDS + i * TALK_FDS, now_ns);
 }
@@ -446,12 +476,13 @@ int engine_new(const struct engine_setup *setup, struct engine **ret, struct err
     g->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     snprintf(g->patterns[ENGINE_DOCKER], sizeof g->patterns[0], "%s", setup->docker);
     snprintf(g->patterns[ENGINE_PODMAN], sizeof g->patterns[0], "%s", setup->podman);
-    g->births.fd = g->inside.fd = -1;
+    g->births.fd = g->inside.files.fd = -1;
     if (setup->where) {
         g->where = *setup->where;
         g->workers = setup->workers;
         births_open(&g->births, "/sys/fs/cgroup");
         inside_open(&g->inside);
+        g->openers.has_pids = g->inside.files.has_pids;
     }
     g->base_told_ms = -1; /* what was told before us does not count */
     g->ears = (struct talk_ears){.ctx = g,
@@ -538,6 +569,15 @@ bool engine_next(struct engine *g, enum engine_news *ret_news, char ret_id[ENGIN
 }
 
 int64_t engine_announced_ns(const struct engine *g) { return g->announced_ns; }
+
+int64_t engine_opened_ns(struct engine *g, const struct opener *who, const char *id, int minor) {
+    struct opener one = *who;
+    one.tag = inside_tag(id, minor);
+    pthread_mutex_lock(&g->lock);
+    int64_t at_ns = openers_find(&g->openers, &one);
+    pthread_mutex_unlock(&g->lock);
+    return at_ns;
+}
 
 unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room) {
     unsigned n = 0;

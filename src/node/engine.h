@@ -76,5 +76,9 @@ bool engine_next(struct engine *g, enum engine_news *ret_news, char ret_id[ENGIN
  * Boot clock; 0: never. */
 int64_t engine_announced_ns(const struct engine *g);
 
+/* When a process in this container opened a device node of the container's own (node/openers.h); 0: not seen. */
+struct opener;
+int64_t engine_opened_ns(struct engine *g, const struct opener *who, const char *id, int minor);
+
 /* Every container that is known: how many were written. For the server, at the beginning of a session. */
 unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room);

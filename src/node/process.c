@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 static bool read_text(const char *proc, int32_t pid, const char *name, char *to, size_t room) {
@@ -73,6 +74,13 @@ bool process_read(const char *proc, int32_t pid, struct process *ret) {
     if (read_text(proc, pid, "cgroup", text, sizeof text)) belonging_parse(text, &ret->whose);
     if (read_text(proc, pid, "status", text, sizeof text)) process_parse_status(text, ret);
     return true;
+}
+
+int64_t process_born_ns(const struct process *p) {
+    long per_s = sysconf(_SC_CLK_TCK);
+    return per_s > 0 ? (int64_t)(p->ticks / (uint64_t)per_s) * NS_PER_S +
+                           (int64_t)(p->ticks % (uint64_t)per_s) * (NS_PER_S / per_s)
+                     : 0;
 }
 
 bool process_is_there(const char *proc, int32_t pid, uint64_t ticks) {

@@ -234,7 +234,7 @@ static int open_all(const struct instance *where, struct error *e) {
     if (r >= 0) r = watch_fd(tracker.bell, AT_BELL, e);
     opens_begin(&tracker.opens, tracker.settings.gpu_devices);
     if (r >= 0 && tracker.engine) r = watch_fd(engine_fd(tracker.engine), AT_ENGINE, e);
-    if (r >= 0 && tracker.opens.fd >= 0) r = watch_fd(tracker.opens.fd, AT_OPENS, e);
+    if (r >= 0 && tracker.opens.files.fd >= 0) r = watch_fd(tracker.opens.files.fd, AT_OPENS, e);
     return r;
 }
 

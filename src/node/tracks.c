@@ -239,12 +239,19 @@ static void ask_engine(struct group *g) {
     g->version++;
 }
 
+static int64_t opened_of(const struct process *p, const struct sighting *s) {
+    struct opener who = {.pid = s->pid, .tag = s->minor, .born_ns = process_born_ns(p), .start_ns = s->at_ns};
+    int64_t at_ns = openers_find(&tracker.opens.openers, &who);
+    if (at_ns || !tracker.engine || p->whose.kind < BELONGS_TO_CONTAINERD) return at_ns;
+    return engine_opened_ns(tracker.engine, &who, p->whose.id, s->minor);
+}
+
 static void start_task(struct track *t, const struct process *p, const struct sighting *s, int64_t now_ns) {
     t->group = groups_of(&tracker.groups, &p->whose, now_ns);
     ask_engine(t->group);
     name_by_facts(t);
     const struct engine_facts *f = t->group && t->group->has_facts ? &t->group->facts : NULL;
-    int64_t opened_ns = opens_find(&tracker.opens, s->pid, s->minor, s->at_ns);
+    int64_t opened_ns = opened_of(p, s);
     int64_t told_ns =
         tracker.engine && p->whose.kind >= BELONGS_TO_CONTAINERD ? engine_announced_ns(tracker.engine) : 0;
     bool is_by_start = told_ns && s->at_ns - told_ns < STARTED_NS;

@@ -16,7 +16,7 @@ HUNT = 6
 
 
 class Sampler:
-    """Takes what is said to the sampler of an instance, and keeps the hunts: (time, for_ms, base_ms)."""
+    """Takes what is said to the sampler of an instance, and keeps the hunts: (time, for_ms, base_ms, pid, minor or -1)."""
 
     def __init__(self, directory):
         (Path(directory) / "run").mkdir(parents=True, exist_ok=True)
@@ -36,15 +36,15 @@ class Sampler:
                 said = one.recv(4096)
             magic, verb, *argument = struct.unpack("<II5q", said)
             assert magic == 0x67706374 and verb == HUNT and argument[0] == -1
-            self.hunts.append((time.time(), argument[1], argument[2]))
+            self.hunts.append((time.time(), argument[1], argument[2], argument[3], argument[4] - 1))
 
     def base(self):
         """What the sampler was last told to do by itself."""
-        told = [b for _, _, b in self.hunts if b >= 0]
+        told = [h[2] for h in self.hunts if h[2] >= 0]
         return told[-1] if told else None
 
     def announced(self, since):
-        return [at for at, for_ms, _ in self.hunts if for_ms and at >= since]
+        return [h[0] for h in self.hunts if h[1] and h[0] >= since]
 
 
 class Follow:

@@ -275,6 +275,9 @@ def test_somebody_opens_a_device_node_of_a_container(docker, spot):
         since = time.time()
         Path(f"/proc/{root}/root/go").touch()
         wait_for(lambda: sampler.announced(since), "the sampler expects somebody", 5)
+        told = next(h for h in sampler.hunts if h[0] >= since)
+        assert told[4] == 0, "on that GPU"
+        assert os.geteuid() != 0 or told[3] > 0, "and it is said who"
         docker("rm", "-f", own)
 
 

@@ -221,7 +221,7 @@ def test_an_engine_that_does_not_answer_raises_the_base_rate(spot):
         wait_for(lambda: sampler.base() == 0, "nothing of its own to do")
         hangs.set()
         wait_for(lambda: sampler.base() == 40, "looks of its own", 10)
-        wait_for(lambda: len([b for _, _, b in sampler.hunts if b == 40]) >= 2, "told again")
+        wait_for(lambda: len([h for h in sampler.hunts if h[2] == 40]) >= 2, "told again")
         hangs.clear()
         wait_for(lambda: sampler.base() == 0, "well again", 10)
         since = time.time()

@@ -62,7 +62,106 @@ static void rows_(void **state) {
     }
 }
 
+/* ---- those whose pid is told ---- */
+
+/* What is true of the card: an opener is listed after delay, and between the two a look waits for the driver's lock. */
+struct card {
+    int64_t delay_ns, wobble_ns; /* it takes delay, and up to so much more */
+    int64_t quiet_ns, locked_ns; /* CPU of a look */
+};
+
+struct start {
+    int64_t late_ns, cpu_ns;
+    int looks;
+};
+
+/* One process opens the file at `at`, and others after it. */
+static struct start one_start(struct hunt *h, const struct card *card, uint32_t pid, int64_t at, int64_t delay) {
+    struct start r = {.late_ns = -1};
+    int64_t now = at;
+    hunt_expect(h, pid, at, 3 * S);
+    hunt_expect(h, pid, at + MS, 3 * S);
+    for (int64_t until = at + 5 * S, round = at + 700 * MS; now < until;) {
+        int64_t next = hunt_next_ns(h, now);
+        bool is_round = next >= round; /* which reads the list anyway */
+        now = is_round ? round : next > now ? next : now;
+        if (is_round) round += S;
+        bool is_locked = now < at + delay, is_found = !is_locked && r.late_ns < 0;
+        if (is_round && !is_found) continue;
+        int64_t cost = is_round ? 0 : is_locked ? card->locked_ns : card->quiet_ns;
+        now += cost; /* it waits busily */
+        if (is_locked && now > at + delay) now = at + delay;
+        if (is_found) r.late_ns = now - at - delay;
+        if (is_found) hunt_found(h, pid, now);
+        r.looks += !is_round;
+        r.cpu_ns += cost;
+        hunt_looked(h, now, cost, is_found);
+    }
+    return r;
+}
+
+static void it_learns_when_they_come(void **state) {
+    static const struct {
+        const char *name;
+        struct card card;
+        int64_t late_most, cpu_most; /* from the fourth on */
+        int64_t first_late_most;
+    } rows[] = {
+        {"an H200: 290 ms under a lock", {290 * MS, 0, 20000, 9 * MS},       6 * MS,  70 * MS,  21 * MS},
+        {"it varies by a tenth",         {270 * MS, 30 * MS, 20000, 9 * MS}, 11 * MS, 110 * MS, 21 * MS},
+        {"one that takes two seconds",   {2 * S, 0, 20000, 9 * MS},          30 * MS, 250 * MS, S      },
+        {"listed at once, as simulated", {2 * MS, 0, 25000, 25000},          6 * MS,  MS,       6 * MS },
+        {"quick, and it varies",         {2 * MS, 60 * MS, 25000, 25000},    6 * MS,  MS,       6 * MS },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct hunt h = {0};
+        const struct card *card = &rows[i].card;
+        hunt_begin(&h, 0);
+        for (uint32_t n = 0; n < 40; n++) {
+            int64_t delay = card->delay_ns + card->wobble_ns * (n * 7 % 10) / 10;
+            struct start r = one_start(&h, card, 100 + n, 10 * S * (n + 1), delay);
+            if (r.late_ns < 0 || (n >= 4 && r.late_ns > rows[i].late_most) ||
+                (n == 0 && r.late_ns > rows[i].first_late_most) || (n >= 4 && r.cpu_ns > rows[i].cpu_most))
+                fail_msg("%s, start %u: %.1f ms late, %.1f ms of CPU, %d looks", rows[i].name, n,
+                         (double)r.late_ns / MS, (double)r.cpu_ns / MS, r.looks);
+        }
+    }
+}
+
+/* One that is much quicker than those before it is late once, by no more than a quiet look; the next is not. */
+static void it_unlearns(void **state) {
+    struct hunt h = {0};
+    const struct card card = {290 * MS, 0, 20000, 9 * MS};
+    hunt_begin(&h, 0);
+    for (uint32_t n = 0; n < 10; n++) (void)one_start(&h, &card, 100 + n, 10 * S * (n + 1), 290 * MS);
+    struct start surprise = one_start(&h, &card, 200, 200 * S, 30 * MS),
+                 next = one_start(&h, &card, 201, 210 * S, 30 * MS);
+    if (surprise.late_ns > 101 * MS) fail_msg("%.1f ms late", (double)surprise.late_ns / MS);
+    if (next.late_ns > surprise.late_ns) fail_msg("%.1f ms late again", (double)next.late_ns / MS);
+    for (uint32_t n = 0; n < 6; n++) next = one_start(&h, &card, 300 + n, (220 + 10 * n) * S, 30 * MS);
+    if (next.late_ns > 21 * MS) fail_msg("%.1f ms late in the end", (double)next.late_ns / MS);
+}
+
+/* More of them than there is room for: the newest are known, and nothing is looked for twice. */
+static void many_come(void **state) {
+    struct hunt h = {0};
+    hunt_begin(&h, 0);
+    for (uint32_t n = 1; n <= 3 * HUNT_COMERS; n++) hunt_expect(&h, n, S + n, 3 * S);
+    assert_true(hunt_next_ns(&h, 2 * S) <= 2 * S);
+    for (uint32_t n = 1; n <= 3 * HUNT_COMERS; n++) hunt_found(&h, n, 2 * S);
+    hunt_looked(&h, 2 * S, 25000, true);
+    assert_int_equal(h.learnt, HUNT_COMERS);
+    assert_int_equal(hunt_next_ns(&h, 2 * S), INT64_MAX);
+    hunt_expect(&h, 7, 3 * S, S);
+    hunt_looked(&h, 3 * S, 25000, false);
+    assert_true(hunt_next_ns(&h, 3 * S) < 4 * S);
+    assert_int_equal(hunt_next_ns(&h, 4 * S), INT64_MAX); /* it never came */
+    hunt_found(&h, 7, 9 * S);
+    assert_int_equal(h.learnt, HUNT_COMERS); /* too late to learn from */
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_), cmocka_unit_test(it_learns_when_they_come),
+                                       cmocka_unit_test(it_unlearns), cmocka_unit_test(many_come)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

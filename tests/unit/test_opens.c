@@ -24,9 +24,13 @@ static void touch(const char *dir, const char *name) {
 }
 
 static void told(void) {
-    struct pollfd p = {.fd = opens.fd, .events = POLLIN};
+    struct pollfd p = {.fd = opens.files.fd, .events = POLLIN};
     assert_int_equal(poll(&p, 1, 5000), 1);
     opens_read(&opens, clock_boot_ns());
+}
+
+static int64_t found(int32_t pid, int minor, int64_t start_ns) {
+    return openers_find(&opens.openers, &(struct opener){.pid = pid, .tag = minor, .start_ns = start_ns});
 }
 
 /* Both ways in one: what differs is whether a stranger's pid counts. */
@@ -34,20 +38,20 @@ static void one_way(const char *dir) {
     touch(dir, "nvidia0");
     touch(dir, "nvidia1");
     opens_begin(&opens, dir);
-    assert_true(opens.fd >= 0 && opens.files == 2);
+    assert_true(opens.files.fd >= 0 && opens.files.count == 2);
     int64_t before_ns = clock_boot_ns();
-    assert_int_equal(opens_find(&opens, getpid(), 1, before_ns), 0);
+    assert_int_equal(found(getpid(), 1, before_ns), 0);
     touch(dir, "nvidia1");
     told();
     int64_t now_ns = clock_boot_ns();
-    if (opens.has_pids) assert_int_equal(opens_find(&opens, getpid() + 1, 1, now_ns), 0);
-    if (!opens.has_pids) assert_int_equal(opens_find(&opens, getpid(), 0, now_ns), 0); /* another GPU */
-    int64_t at_ns = opens_find(&opens, getpid(), 1, now_ns);
+    if (opens.files.has_pids) assert_int_equal(found(getpid() + 1, 1, now_ns), 0);
+    if (!opens.files.has_pids) assert_int_equal(found(getpid(), 0, now_ns), 0); /* another GPU */
+    int64_t at_ns = found(getpid(), 1, now_ns);
     assert_true(at_ns >= before_ns && at_ns <= now_ns);
-    if (!opens.has_pids) assert_int_equal(opens_find(&opens, getpid(), 1, now_ns), 0); /* that one was matched */
+    if (!opens.files.has_pids) assert_int_equal(found(getpid(), 1, now_ns), 0); /* that one was matched */
     touch(dir, "nvidia0");
     told();
-    assert_true(opens_find(&opens, getpid(), 0, now_ns) <= now_ns); /* never after its start */
+    assert_true(found(getpid(), 0, now_ns) <= now_ns); /* never after its start */
     opens_end(&opens);
 }
 
@@ -68,7 +72,7 @@ static void as_nobody(void **state) {
     if (child == 0) {
         if (setgid(65534) < 0 || setuid(65534) < 0) _exit(2);
         one_way(dir);
-        _exit(opens.has_pids ? 3 : 0);
+        _exit(opens.files.has_pids ? 3 : 0);
     }
     int status = 0;
     waitpid(child, &status, 0);
@@ -80,13 +84,13 @@ static void nothing_there(void **state) {
     char dir[64];
     scratch_make(dir, "/dev/shm");
     opens_begin(&opens, dir);
-    assert_int_equal(opens.files, 0);
+    assert_int_equal(opens.files.count, 0);
     touch(dir, "nvidia3"); /* the driver comes later */
     opens_mark(&opens);
-    assert_int_equal(opens.files, 1);
+    assert_int_equal(opens.files.count, 1);
     opens_end(&opens);
     opens_begin(&opens, "");
-    assert_int_equal(opens.fd, -1);
+    assert_int_equal(opens.files.fd, -1);
     opens_mark(&opens);
     opens_end(&opens);
     scratch_remove(dir);
