@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "client/command.h"
 #include "client/docker.h"
-#include "client/nearest.h"
+#include "base/nearest.h"
 #include "client/output.h"
 #include "client/version.h"
 

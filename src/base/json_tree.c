@@ -40,3 +40,24 @@ double json_tree_number(const struct json_tree *j, double otherwise) {
 const char *json_tree_text(const struct json_tree *j, const char *otherwise) {
     return j && json_is_string(node(j)) ? json_string_value(node(j)) : otherwise;
 }
+
+enum json_tree_type json_tree_type(const struct json_tree *j) {
+    if (!j) return JSON_TREE_NONE;
+    switch (json_typeof(node(j))) {
+    case JSON_OBJECT: return JSON_TREE_OBJECT;
+    case JSON_ARRAY: return JSON_TREE_LIST;
+    case JSON_STRING: return JSON_TREE_TEXT;
+    case JSON_INTEGER: return JSON_TREE_INTEGER;
+    case JSON_REAL: return JSON_TREE_REAL;
+    case JSON_TRUE:
+    case JSON_FALSE: return JSON_TREE_BOOL;
+    case JSON_NULL: return JSON_TREE_NULL;
+    }
+    return JSON_TREE_NONE;
+}
+
+bool json_tree_is_true(const struct json_tree *j) { return j && json_is_true(node(j)); }
+
+int64_t json_tree_integer(const struct json_tree *j, int64_t otherwise) {
+    return j && json_is_integer(node(j)) ? (int64_t)json_integer_value(node(j)) : otherwise;
+}

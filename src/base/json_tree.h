@@ -21,10 +21,24 @@ const struct json_tree *json_tree_get(const struct json_tree *j, const char *key
 size_t json_tree_count(const struct json_tree *j);
 const struct json_tree *json_tree_at(const struct json_tree *j, size_t at);
 
-/* The members of an object, in any order. */
+/* The members of an object, as they stand in the text. */
 typedef void (*json_tree_fn)(void *ctx, const char *key, const struct json_tree *value);
 void json_tree_each(const struct json_tree *j, json_tree_fn each, void *ctx);
+
+enum json_tree_type {
+    JSON_TREE_NONE, /* it is not there */
+    JSON_TREE_NULL,
+    JSON_TREE_BOOL,
+    JSON_TREE_INTEGER,
+    JSON_TREE_REAL,
+    JSON_TREE_TEXT,
+    JSON_TREE_LIST,
+    JSON_TREE_OBJECT
+};
+enum json_tree_type json_tree_type(const struct json_tree *j);
 
 bool json_tree_is_null(const struct json_tree *j);                    /* a null that is there */
 double json_tree_number(const struct json_tree *j, double otherwise); /* true and false are none */
 const char *json_tree_text(const struct json_tree *j, const char *otherwise);
+bool json_tree_is_true(const struct json_tree *j);
+int64_t json_tree_integer(const struct json_tree *j, int64_t otherwise); /* 2.0 is none */

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/json_read.h"
-#include "client/nearest.h"
+#include "base/nearest.h"
 #include "client/output.h"
 #include "client/server_ask.h"
 #include "client/table.h"

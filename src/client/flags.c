@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/nearest.h"
+#include "base/nearest.h"
 #include "model/settings.h"
 
 static char fold(char c) { return c == '-' || c == '.' ? '_' : c; }

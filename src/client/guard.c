@@ -4,7 +4,7 @@
 
 #include "client/frames.h"
 #include "client/guard.h"
-#include "client/nearest.h"
+#include "base/nearest.h"
 
 struct options {
     bool json, watch;

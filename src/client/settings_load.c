@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/instance.h"
-#include "client/nearest.h"
+#include "base/nearest.h"
 
 #define VARIABLE_PREFIX "GPUMGR_"
 

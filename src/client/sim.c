@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/nearest.h"
+#include "base/nearest.h"
 #include "client/output.h"
 #include "sim/faults.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
-#include "client/nearest.h"
+#include "base/nearest.h"
 #include "client/output.h"
 #include "client/sim.h"
 #include "sim/faults.h"

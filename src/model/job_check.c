@@ -80,7 +80,7 @@ static int check_surroundings(const struct job_spec *s, struct error *e) {
 /* An index, or a UUID as the driver writes them: GPU-..., MIG-..., PCI-... where it gives none. */
 static bool is_gpu(const char *word) {
     size_t n = strlen(word);
-    if (strspn(word, "0123456789") == n) return n > 0 && n <= 4;
+    if (strspn(word, "0123456789") == n) return n == 1 || (n > 1 && n <= 4 && word[0] != '0');
     if (n >= 96 || strspn(word, "GPUMICN") != 3 || word[3] != '-') return false;
     for (size_t i = 4; i < n; i++)
         if (!is_letter(word[i]) && !is_digit(word[i]) && !strchr("-:./", word[i])) return false;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/nearest.h"
+#include "base/nearest.h"
 #include "client/status_json.h"
 #include "client/status_table.h"
 #include "client/text.h"
