@@ -21,7 +21,7 @@ if os.geteuid() == 0 and not anyone_may_come(BUILD):
     copy = Path(tempfile.mkdtemp(prefix="gpumgr-build-"))
     copy.chmod(0o755)
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    for name in ("gpumgr", "gpumgr-core", "gpumgr-node", "gpumgr-server"):
+    for name in ("gpumgr", "gpumgr-core", "gpumgr-node", "gpumgr-server", "gpumgr-shim"):
         shutil.copy(BUILD / name, copy)
     for name in ("sim", "tests"):
         shutil.copytree(BUILD / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.p", "*.a"))

@@ -361,7 +361,7 @@ def test_children_get_no_foreign_descriptors(sim):
 
 def test_a_program_that_is_not_there_is_named(here):
     """gpumgr-core and the simulator lie beside gpumgr; an installation may be broken."""
-    for name in ("gpumgr", "gpumgr-core", "gpumgr-node", "gpumgr-server"):
+    for name in ("gpumgr", "gpumgr-core", "gpumgr-node", "gpumgr-server", "gpumgr-shim"):
         subprocess.run(["cp", str(BUILD / name), str(here)], check=True)
     i = subprocess.Popen([str(here / "gpumgr"), "up", "--dir", str(here / "d"), "--sim", "2"], env=clean_env(),
                          stderr=subprocess.PIPE, text=True)
