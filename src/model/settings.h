@@ -15,7 +15,7 @@ struct settings {
     char dir[200], gpu_library[256], listen[128], gpus[1024], kmsg[256], sim_model[256], config[256], lock_dir[256],
         gpu_devices[256];
     char tls_cert[256], tls_key[256], server_user[64], base_path[128], trusted_proxies[512], public_url[256];
-    int keep_days, rollup_days;
+    int keep_days, rollup_days, gone_s;
     int wait_ms, workers, answer_ms, lost_ms, sim, log_level, guard_mode, grace_ms, drift, clear_stale;
     double hot_c, memory_c, margin_c, budget_w, slow_percent;
     bool sim_costs, print_link, listen_plain, dcgm_names;

@@ -15,6 +15,7 @@ int api_gpus(struct call *c, struct error *e);
 int api_gpu(struct call *c, struct error *e);
 int api_nodes(struct call *c, struct error *e);
 int api_node(struct call *c, struct error *e);
+int api_node_forget(struct call *c, struct error *e);
 
 /* api_history.c */
 extern const struct route_field api_history_query[];

@@ -1,5 +1,6 @@
 /* GPUs and nodes as they are now. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -47,4 +48,28 @@ int api_node(struct call *c, struct error *e) {
     live_json_node(&c->out, n, clock_boot_ns());
     buf_putc(&c->out, '\n');
     return 0;
+}
+
+/* It is off the list when the file says so. It may have come back meanwhile: then it is one that came, and stays. */
+static void forgotten(void *ctx, int result, const struct error *e) {
+    struct call *c = ctx;
+    struct server *s = c->server;
+    struct live_node *n = result >= 0 ? live_find_node(&s->live, c->param[0]) : NULL;
+    if (n && n->is_gone) {
+        char text[160], subject[104];
+        snprintf(text, sizeof text, "%.60s forgot this machine", c->who.name);
+        server_event(s, n, "node_forgotten", EVENT_INFO, text);
+        for (uint16_t i = 0; i < n->devices; i++) {
+            snprintf(subject, sizeof subject, "gpu:%s", n->device[i].is.uuid);
+            tell_forget(s->tell, subject);
+        }
+        link_end(s->links, n, "an administrator forgot this machine");
+        live_forget(&s->live, n);
+    }
+    call_end(c, result < 0 ? result : 0, e);
+}
+
+int api_node_forget(struct call *c, struct error *e) {
+    int r = roster_forget(c->server->roster, c->param[0], forgotten, c, e);
+    return r < 0 ? r : CALL_LATER;
 }

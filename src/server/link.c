@@ -118,6 +118,13 @@ static void say_bye(struct link *k, const char *text) {
     bufferevent_write(k->bev, b.s, b.len);
 }
 
+void link_end(struct links *l, const struct live_node *n, const char *why) {
+    struct link *k = n->link;
+    if (!k) return;
+    say_bye(k, why);
+    link_free(k, why);
+}
+
 static void say_welcome(struct link *k) {
     struct live_node *n = k->node;
     struct wire_welcome *w = calloc(1, sizeof *w);

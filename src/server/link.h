@@ -18,6 +18,9 @@ void links_free(struct links *l); /* accepts NULL */
 /* Stops listening and lets go of the nodes: they come back to whoever listens next. */
 void links_close(struct links *l);
 
+/* Ends a node's connection, if it has one. */
+void link_end(struct links *l, const struct live_node *n, const char *why);
+
 /* Has a node do something. `done` is called once: with its answer, or when its connection ends, or after ten seconds.
  * -ENOTCONN: there is no connection. o->id is filled in. */
 typedef void (*link_done_fn)(void *ctx, int result, const char *sentence);

@@ -334,6 +334,12 @@ static int take_round(const struct taking *t, struct error *e) {
     return 0;
 }
 
+static void gone_set(struct live *l, struct live_node *n, bool is_gone) {
+    n->is_gone = is_gone;
+    l->version++;
+    if (l->on_gone) l->on_gone(l->ctx, n);
+}
+
 int live_take(struct live *l, struct live_node **node, void *link, const struct wire_frame *f, int64_t now_ns,
               int64_t now_real_ns, struct error *e) {
     static int (*const takers[])(const struct taking *t, struct error *e) = {
@@ -354,8 +360,10 @@ int live_take(struct live *l, struct live_node **node, void *link, const struct 
         r = takers[f->type](&t, e);
     }
     if (r < 0) return r;
-    (*node)->seen_ns = now_ns;
-    (*node)->seen_real_ns = now_real_ns;
+    struct live_node *n = *node;
+    if (n->is_gone) gone_set(l, n, false); /* while it still says how long it was silent */
+    n->seen_ns = now_ns;
+    n->seen_real_ns = now_real_ns;
     l->version++;
     return r;
 }
@@ -367,12 +375,42 @@ void live_part(struct live *l, struct live_node *n) {
     l->version++;
 }
 
+struct live_node *live_expect(struct live *l, const char *name, int64_t seen_real_ns, bool is_gone, int64_t now_ns) {
+    if (l->count >= LIVE_NODES_MAX || live_find_node(l, name)) return NULL;
+    struct live_node *n = node_add(l, name);
+    n->seen_ns = now_ns - LIVE_STALE_NS - 1;
+    n->seen_real_ns = seen_real_ns;
+    n->is_gone = is_gone;
+    l->shape++;
+    return n;
+}
+
+void live_forget(struct live *l, struct live_node *n) {
+    size_t at = 0;
+    while (at < l->count && l->node[at] != n) at++;
+    if (at == l->count) return;
+    memmove(&l->node[at], &l->node[at + 1], (--l->count - at) * sizeof(void *));
+    node_free(n);
+    l->version++;
+    l->shape++;
+}
+
 /* ---- how fresh it is ---- */
 
+void live_tick(struct live *l, int64_t now_ns) {
+    if (!l->ticked_ns || now_ns - l->ticked_ns > LIVE_STALE_NS) l->awake_ns = now_ns;
+    l->ticked_ns = now_ns;
+    int64_t after_ns = l->gone_after_ns ? l->gone_after_ns : LIVE_GONE_NS;
+    for (size_t i = 0; i < l->count; i++) {
+        struct live_node *n = l->node[i];
+        int64_t since_ns = n->seen_ns > l->awake_ns ? n->seen_ns : l->awake_ns;
+        if (!n->is_gone && now_ns - since_ns > after_ns) gone_set(l, n, true);
+    }
+}
+
 const char *live_node_state(const struct live_node *n, int64_t now_ns) {
-    int64_t silent_ns = now_ns - n->seen_ns;
-    if (silent_ns > LIVE_GONE_NS) return "gone";
-    return silent_ns > LIVE_STALE_NS ? "stale" : "ok";
+    if (n->is_gone) return "gone";
+    return now_ns - n->seen_ns > LIVE_STALE_NS ? "stale" : "ok";
 }
 
 const char *live_device_state(const struct live_node *n, const struct live_device *d, int64_t now_ns, char *why,

@@ -18,7 +18,8 @@
 #include "server/marks.h"
 
 #define LIVE_STALE_NS (3ll * 1000000000) /* silence that is shown */
-#define LIVE_GONE_NS (60ll * 1000000000) /* a node that is silent for so long is gone */
+#define LIVE_GONE_NS                                                                                                   \
+    (60ll * 1000000000) /* a node that is silent for so long is gone, unless `gone_after_ns` says else */
 #define LIVE_NODES_MAX 4096
 
 enum live_change { LIVE_STATE = 1, LIVE_PROCESSES = 2, LIVE_XIDS = 4, LIVE_GUARD = 8 };
@@ -65,6 +66,7 @@ struct live_node {
     struct marks *marks;
     void *link;             /* the connection; NULL: none */
     bool is_welcomed;       /* it knows our marks */
+    bool is_gone;           /* silent for too long: see live_tick */
     uint64_t rounds;        /* that have ended */
     int64_t clock_ahead_ns; /* its boot clock less ours */
     int64_t seen_ns;        /* when it last said something, by our boot clock */
@@ -80,6 +82,8 @@ struct live {
     uint64_t version; /* rises with every frame */
     uint64_t shape;   /* rises when nodes or their devices come, go or change */
     struct marks_list *marks;
+    int64_t gone_after_ns;       /* 0: LIVE_GONE_NS */
+    int64_t ticked_ns, awake_ns; /* the last look, and since when we look without a pause */
     /* what is to be kept; any may be NULL */
     void *ctx;
     void (*on_sample)(void *ctx, struct live_node *n, struct live_device *d, const struct sample *s);
@@ -95,6 +99,8 @@ struct live {
     void (*on_container)(void *ctx, struct live_node *n, const struct wire_container *c);
     /* the machine was started anew: what ran there before is over */
     void (*on_boot)(void *ctx, struct live_node *n);
+    /* it is gone, or back: n->is_gone has changed */
+    void (*on_gone)(void *ctx, struct live_node *n);
 };
 
 void live_done(struct live *l);
@@ -107,6 +113,16 @@ int live_take(struct live *l, struct live_node **node, void *link, const struct 
 /* The connection is gone. */
 void live_part(struct live *l, struct live_node *n);
 
+/* Once a second: whoever has said nothing for too long is gone. Time in which we did not look ourselves (a machine that
+ * slept, a stopped process) is nobody's silence. */
+void live_tick(struct live *l, int64_t now_ns);
+
+/* A node that an earlier server knew: listed as silent until it comes. NULL: it is there already, or there are too many. */
+struct live_node *live_expect(struct live *l, const char *name, int64_t seen_real_ns, bool is_gone, int64_t now_ns);
+
+/* Takes a node off the list; it must have no connection. What it left in marks and history stays. */
+void live_forget(struct live *l, struct live_node *n);
+
 struct live_node *live_find_node(const struct live *l, const char *name);
 /* A GPU (no MIG instance) by its UUID. */
 struct live_device *live_find_gpu(const struct live *l, const char *uuid, struct live_node **node);
@@ -114,7 +130,7 @@ struct live_device *live_find_gpu(const struct live *l, const char *uuid, struct
 static inline int64_t live_node_now(const struct live_node *n, int64_t now_ns) { return now_ns + n->clock_ahead_ns; }
 static inline bool live_is_instance(const struct live_device *d) { return d->is.parent >= 0; }
 
-/* "ok", "stale", "gone" */
+/* "ok", "stale"; "gone" once live_tick has found it so. */
 const char *live_node_state(const struct live_node *n, int64_t now_ns);
 /* "ok", "lost", ..., "stale"; the reason goes to `why` and may be empty. */
 const char *live_device_state(const struct live_node *n, const struct live_device *d, int64_t now_ns, char *why,

@@ -169,12 +169,16 @@ static void put_host(struct buf *b, const struct live_node *n) {
     json_close(b, '}');
 }
 
+static void put_state(struct buf *b, const struct live_node *n, const char *state) {
+    json_pair_str(b, "state", state);
+    gpu_json_number(b, "last_seen", (double)n->seen_real_ns / NS_PER_S, 0.001);
+}
+
 void live_json_node(struct buf *b, const struct live_node *n, int64_t now_ns) {
     json_open(b, '{');
     json_pair_str(b, "name", n->name);
-    json_pair_str(b, "state", live_node_state(n, now_ns));
-    gpu_json_number(b, "last_seen", (double)n->seen_real_ns / NS_PER_S, 0.001);
-    put_driver(b, n);
+    put_state(b, n, live_node_state(n, now_ns));
+    if (*n->boot_id) put_driver(b, n);
     json_pair_str(b, "version", n->version);
     json_pair_str(b, "boot_id", n->boot_id);
     json_key(b, "gpus");
@@ -255,7 +259,7 @@ static bool delta_node(struct buf *b, struct live_node *n, int64_t now_ns) {
     const char *state = live_node_state(n, now_ns);
     if (b && state != n->told_state) {
         open_once(b, &is_open, n->name);
-        json_pair_str(b, "state", state);
+        put_state(b, n, state);
     }
     n->told_state = state;
     for (int i = 0; i < HOST_METRIC_COUNT; i++) {

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/heart.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "net/http_client.h"
 #include "net/tls.h"
 #include "server/routes.h"
@@ -83,15 +84,6 @@ static int tell_make(struct error *e) {
     return r < 0 ? r : tell_new(self.loop, self.state, &self.settings, url.s ? url.s : "", &self.tell, e);
 }
 
-/* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
-static int accounts_start(struct error *e) {
-    int r = signin_first(&self, clock_real_ns() / NS_PER_S, e);
-    if (r >= 0) r = tell_make(e);
-    if (r >= 0) r = state_start(self.state, post, self.loop, e);
-    if (r >= 0) r = auth_start(self.auth, post, self.loop, e);
-    return r;
-}
-
 /* ---- what nodes say ---- */
 
 static const struct inventory *gpu_of(const struct live_node *n, const struct event *ev) {
@@ -123,6 +115,44 @@ static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t ma
     streams_event(self.streams, ev, 0, n->name, gpu_of(n, ev));
 }
 
+void server_event(struct server *s, const struct live_node *n, const char *kind, enum event_severity severity,
+                  const char *text) {
+    static const char stream[] = "server";
+    static int64_t last;
+    struct event ev = {
+        .boot_ns = clock_boot_ns(), .real_ns = clock_real_ns(), .severity = (int32_t)severity, .device = -1};
+    snprintf(ev.kind, sizeof ev.kind, "%s", kind);
+    snprintf(ev.text, sizeof ev.text, "%s", text);
+    /* Marks grow, whatever the clock does. */
+    int64_t stored = (int64_t)tell_mark(s->tell, stream);
+    last = last > stored ? last : stored;
+    last = ev.real_ns > last ? ev.real_ns : last + 1;
+    tell_event(s->tell, &(struct tell_about){.stream = stream, .mark = (uint64_t)last, .node = n->name, .event = &ev});
+    recorder_event(s->recorder, n, NULL, &ev);
+    streams_event(s->streams, &ev, 0, n->name, NULL);
+}
+
+static void on_gone(void *ctx, struct live_node *n) {
+    char text[160], age[32], at[32];
+    int64_t now_ns = clock_real_ns();
+    number_age(now_ns > n->seen_real_ns ? now_ns - n->seen_real_ns : 0, age, sizeof age);
+    number_time_here(n->seen_real_ns, now_ns, at, sizeof at);
+    if (n->is_gone)
+        snprintf(text, sizeof text, "nothing was heard of this machine for %s, since %s", age, at);
+    else
+        snprintf(text, sizeof text, "the machine sends readings again, after %s", age);
+    log_line(n->is_gone ? LOG_WARN : LOG_INFO, n->is_gone ? "node_gone" : "node_back", -1, "node %s: %s", n->name,
+             text);
+    server_event(&self, n, n->is_gone ? "node_gone" : "node_back", n->is_gone ? EVENT_CRITICAL : EVENT_INFO, text);
+}
+
+static void on_second(void *ctx) {
+    int64_t now_ns = clock_boot_ns();
+    if (self.is_stopping) return;
+    live_tick(&self.live, now_ns);
+    roster_tick(self.roster, now_ns);
+}
+
 static void on_sample(void *ctx, struct live_node *n, struct live_device *d, const struct sample *s) {
     recorder_sample(self.recorder, d, s);
 }
@@ -139,8 +169,16 @@ static void on_boot(void *ctx, struct live_node *n) { recorder_boot(self.recorde
 
 static void on_round(void *ctx, struct live_node *n) { streams_round(self.streams); }
 
-static int live_make(struct error *e) {
-    char path[300];
+static void on_moved(void *ctx, struct live_node *n, const char *to) {
+    char text[160];
+    snprintf(text, sizeof text, "its GPUs are those of %s now, so it is that machine", to);
+    log_line(LOG_INFO, "node_moved", -1, "node %s: %s", n->name, text);
+    server_event(&self, n, "node_forgotten", EVENT_INFO, text);
+}
+
+/* The machines that an earlier server knew are expected; one that was told to be gone is so until it comes. */
+static int roster_make(struct error *e) {
+    char subject[96];
     self.live = (struct live){.marks = &self.marks,
                               .on_sample = on_sample,
                               .on_host = on_host,
@@ -149,13 +187,35 @@ static int live_make(struct error *e) {
                               .on_round = on_round,
                               .on_task = on_task,
                               .on_container = on_container,
-                              .on_boot = on_boot};
+                              .on_boot = on_boot,
+                              .on_gone = on_gone,
+                              .gone_after_ns = self.settings.gone_s * NS_PER_S};
+    int r = roster_new(self.state, &self.live, on_moved, NULL, &self.roster, e);
+    for (size_t i = 0; i < self.live.count && r >= 0; i++) {
+        snprintf(subject, sizeof subject, "node:%.90s", self.live.node[i]->name);
+        self.live.node[i]->is_gone |= tell_has_open(self.tell, subject, "node");
+    }
+    return r;
+}
+
+static int live_make(struct error *e) {
+    char path[300];
     snprintf(path, sizeof path, "%s/history.db", self.privilege.state_dir);
     int r = recorder_new(self.loop, path, &self.settings, &self.marks, &self.recorder, e);
     if (r < 0) return r;
     self.streams = streams_new(self.loop, &self.live, routes_may_read, &self);
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
     return links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
+}
+
+/* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
+static int accounts_start(struct error *e) {
+    int r = signin_first(&self, clock_real_ns() / NS_PER_S, e);
+    if (r >= 0) r = tell_make(e);
+    if (r >= 0) r = roster_make(e);
+    if (r >= 0) r = state_start(self.state, post, self.loop, e);
+    if (r >= 0) r = auth_start(self.auth, post, self.loop, e);
+    return r;
 }
 
 /* Every connection is a descriptor, and so is every database: as many as we may have. */
@@ -200,6 +260,7 @@ static void on_minute(void *ctx) { auth_tick(self.auth, clock_real_ns() / NS_PER
 
 static void on_stop(void *ctx) {
     if (self.is_stopping) return;
+    roster_stop(self.roster);
     log_line(LOG_INFO, "stopping", -1, "stopping");
     self.is_stopping = true;
     stopping_ns = clock_boot_ns();
@@ -218,6 +279,7 @@ static void on_reload(void *ctx) {
     if (proxies_parse(self.settings.trusted_proxies, &self.proxies, &e) < 0)
         log_line(LOG_ERROR, "reload", -1, "%s", e.text);
     tell_reload(self.tell, &self.settings);
+    self.live.gone_after_ns = self.settings.gone_s * NS_PER_S;
     if (self.tls && tls_reload(self.tls, &e) < 0)
         log_line(LOG_ERROR, "reload", -1, "%s; the old certificate stays", e.text);
 }
@@ -247,6 +309,7 @@ static int start(char **argv, struct error *e) {
     loop_signal(self.loop, SIGINT, on_stop, NULL);
     loop_signal(self.loop, SIGHUP, on_reload, NULL);
     loop_every(self.loop, 1000, on_beat, NULL);
+    loop_every(self.loop, 1000, on_second, NULL);
     loop_every(self.loop, 60000, on_minute, NULL);
     return 0;
 }
@@ -281,6 +344,7 @@ static int serve_main(int argc, char **argv) {
     if (r >= 0) auth_flush(self.auth, clock_real_ns() / NS_PER_S);
     tell_stop(self.tell);
     state_close(self.state);
+    roster_free(self.roster);
     tell_free(self.tell);
     auth_free(self.auth);
     tls_free(self.tls);

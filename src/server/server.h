@@ -17,6 +17,7 @@
 #include "server/live.h"
 #include "server/privilege.h"
 #include "server/recorder.h"
+#include "server/roster.h"
 #include "server/state.h"
 #include "server/stream.h"
 #include "server/tell.h"
@@ -34,6 +35,7 @@ struct server {
     struct groups groups;
     struct marks_list marks;
     struct live live;
+    struct roster *roster;
     struct recorder *recorder;
     struct links *links;
     struct streams *streams;
@@ -44,3 +46,7 @@ struct server {
     struct tls *tls;
     bool is_stopping, has_first_link; /* has_first_link: signin.c */
 };
+
+/* Something that the server itself found out about a machine: stored, shown and told as if the machine had said it. */
+void server_event(struct server *s, const struct live_node *n, const char *kind, enum event_severity severity,
+                  const char *text);

@@ -35,6 +35,10 @@ static const char *const steps[] = {
     "  tries INTEGER NOT NULL, body TEXT NOT NULL);"
     "CREATE TABLE tell_marks(stream TEXT PRIMARY KEY, mark INTEGER NOT NULL, seen INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX tell_marks_seen ON tell_marks(seen);",
+
+    /* The machines that belong here. gpus: UUIDs with blanks between them, as they were last told. */
+    "CREATE TABLE nodes(name TEXT PRIMARY KEY, seen INTEGER NOT NULL, is_gone INTEGER NOT NULL, gpus TEXT NOT NULL)"
+    "  WITHOUT ROWID;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

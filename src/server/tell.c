@@ -341,6 +341,25 @@ uint64_t tell_mark(const struct tell *t, const char *stream) {
     return 0;
 }
 
+bool tell_has_open(const struct tell *t, const char *subject, const char *topic) {
+    for (uint32_t i = 0; i < t->book.count; i++) {
+        const struct notice *n = &t->book.of[i];
+        if (n->is_open && strcmp(n->subject, subject) == 0 && strcmp(n->topic, topic) == 0) return true;
+    }
+    return false;
+}
+
+void tell_forget(struct tell *t, const char *subject) {
+    for (uint32_t i = 0; i < t->book.count; i++) {
+        struct notice *n = &t->book.of[i];
+        if (!n->is_open || strcmp(n->subject, subject) != 0) continue;
+        n->is_open = n->is_owed = n->is_told = 0;
+        struct change *c = change_new(t);
+        c->write.notice = *n;
+        change_submit(c);
+    }
+}
+
 /* A notice that was held back has no event any more: its subject tells what it is about. */
 static void tick_notices(struct tell *t) {
     struct notice_policy p = policy_of(t);

@@ -6,6 +6,7 @@
  * that hangs delays nobody else. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -40,6 +41,12 @@ void tell_event(struct tell *t, const struct tell_about *about);
 
 /* Up to which mark a stream's events are in the state file: what is later must come again after a restart. 0: none. */
 uint64_t tell_mark(const struct tell *t, const char *stream);
+
+/* Whether a condition is open: "node:NAME", "node". */
+bool tell_has_open(const struct tell *t, const char *subject, const char *topic);
+
+/* Nobody waits any longer for the end of what is open about a subject. */
+void tell_forget(struct tell *t, const char *subject);
 
 /* A message by every way, to see whether it arrives. -ENOENT: no way is configured. */
 int tell_test(struct tell *t, const char *node, struct error *e) MUST_CHECK;

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from link import CONTAINER, HELLO, ROUND, TASK, frame, text
+from link import CONTAINER, HELLO, INVENTORY, ROUND, TASK, frame, text
 
 BANDS = 12
 RUNNING, OVERDUE, ENDED = range(3)
@@ -28,14 +28,16 @@ def boot_ns():
 
 
 class HandNode:
-    def __init__(self, path, name="hand", boot_id="11111111-2222-3333-4444-555555555555"):
+    def __init__(self, path, name="hand", boot_id="11111111-2222-3333-4444-555555555555", gpus=()):
         self.name, self.boot_id = name, boot_id
         self.mark = boot_ns()
         self.slack = {}  # by container: tasks, hits, misses, float, least, last miss, bands
         self.s = socket.socket(socket.AF_UNIX)
         self.s.connect(str(path))
         self.lock = threading.Lock()
-        self.say(HELLO, text(name) + text(boot_id) + text("1") + struct.pack("<qqQHHHH", boot_ns(), time.time_ns(), 1, 0, 1, 0, 0))
+        self.say(HELLO, text(name) + text(boot_id) + text("1") + struct.pack("<qqQHHHH", boot_ns(), time.time_ns(), 1, len(gpus), 1, 0, 0))
+        for i, uuid in enumerate(gpus):  # as much as tells a card from others: its UUID and name, index, (minor,) no parent
+            self.say(INVENTORY, struct.pack("<HHH", i, 0, 2) + text(uuid) + text("NVIDIA H200") + struct.pack("<HiiiH", 3, i, i, -1, 0))
         self.is_over = False
         threading.Thread(target=self.beat, daemon=True).start()
 

@@ -14,7 +14,7 @@
 #define AHEAD_NS (500 * NS_PER_S) /* the node's boot clock is so far ahead of ours */
 
 struct seen {
-    int samples, hosts, events, new_events, rounds;
+    int samples, hosts, events, new_events, rounds, gone, back;
 };
 
 static void on_sample(void *ctx, struct live_node *n, struct live_device *d, const struct sample *s) {
@@ -27,6 +27,12 @@ static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t ma
     struct seen *s = ctx;
     s->events++;
     s->new_events += is_new;
+}
+
+static void on_gone(void *ctx, struct live_node *n) {
+    struct seen *s = ctx;
+    s->gone += n->is_gone;
+    s->back += !n->is_gone;
 }
 
 struct rig {
@@ -46,7 +52,8 @@ static void rig_init(struct rig *r) {
                             .on_sample = on_sample,
                             .on_host = on_host,
                             .on_event = on_event,
-                            .on_round = on_round};
+                            .on_round = on_round,
+                            .on_gone = on_gone};
 }
 
 static void rig_done(struct rig *r) {
@@ -204,8 +211,48 @@ static void deltas(void **state) {
     const char *json = delta_of(&r);
     assert_non_null(strstr(json, "\"state\":\"stale\",\"state_reason\":\"its node has said nothing for 4 s\""));
     assert_non_null(strstr(json, "\"lab1\":{\"state\":\"stale\""));
-    r.now_ns += LIVE_GONE_NS;
-    assert_non_null(strstr(delta_of(&r), "\"lab1\":{\"state\":\"gone\""));
+}
+
+/* Gone after a while of silence, said once; back with its first word; our own sleep is not its silence. */
+static void silence(void **state) {
+    AUTO(rig_done) struct rig r;
+    rig_init(&r);
+    assert_int_equal(say_hello(&r, "boot-1", 1), 1);
+    for (int i = 0; i < 60; i++) live_tick(&r.live, r.now_ns += NS_PER_S);
+    assert_string_equal(live_node_state(r.node, r.now_ns), "stale");
+    live_tick(&r.live, r.now_ns += NS_PER_S);
+    live_tick(&r.live, r.now_ns += NS_PER_S);
+    assert_string_equal(live_node_state(r.node, r.now_ns), "gone");
+    assert_int_equal(r.seen.gone, 1);
+    assert_non_null(strstr(delta_of(&r), "\"lab1\":{\"state\":\"gone\",\"last_seen\":"));
+    say_round(&r);
+    assert_int_equal(r.seen.back, 1);
+    assert_string_equal(live_node_state(r.node, r.now_ns), "ok");
+    live_tick(&r.live, r.now_ns += 3600 * NS_PER_S); /* the machine slept */
+    assert_int_equal(r.seen.gone, 1);
+    for (int i = 0; i < 61; i++) live_tick(&r.live, r.now_ns += NS_PER_S);
+    assert_int_equal(r.seen.gone, 2);
+}
+
+/* One that an earlier server knew is missed although it never came; one that comes is the same. */
+static void expected(void **state) {
+    AUTO(rig_done) struct rig r;
+    rig_init(&r);
+    struct live_node *lab1 = live_expect(&r.live, "lab1", 5 * NS_PER_S, false, r.now_ns);
+    struct live_node *lab2 = live_expect(&r.live, "lab2", 7 * NS_PER_S, true, r.now_ns);
+    assert_null(live_expect(&r.live, "lab1", 1, false, r.now_ns));
+    assert_string_equal(live_node_state(lab1, r.now_ns), "stale");
+    assert_string_equal(live_node_state(lab2, r.now_ns), "gone");
+    assert_int_equal(say_hello(&r, "boot-1", 1), 1);
+    assert_ptr_equal(r.node, lab1);
+    for (int i = 0; i < 70; i++) {
+        live_tick(&r.live, r.now_ns += NS_PER_S);
+        say_round(&r);
+    }
+    assert_int_equal(r.seen.gone + r.seen.back, 0);
+    live_forget(&r.live, lab2);
+    assert_int_equal(r.live.count, 1);
+    assert_null(live_find_node(&r.live, "lab2"));
 }
 
 static void refusals(void **state) {
@@ -262,7 +309,8 @@ static void marks_as_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readings), cmocka_unit_test(marks),         cmocka_unit_test(deltas),
-        cmocka_unit_test(refusals), cmocka_unit_test(marks_as_text),
+        cmocka_unit_test(refusals), cmocka_unit_test(marks_as_text), cmocka_unit_test(silence),
+        cmocka_unit_test(expected),
     };
     return cmocka_run_group_tests_name("live", tests, NULL, NULL);
 }
