@@ -56,20 +56,26 @@ static void forgotten(void *ctx, int result, const struct error *e) {
     struct server *s = c->server;
     struct live_node *n = result >= 0 ? live_find_node(&s->live, c->param[0]) : NULL;
     if (n && n->is_gone) {
-        char text[160], subject[104];
-        snprintf(text, sizeof text, "%.60s forgot this machine", c->who.name);
-        server_event(s, n, "node_forgotten", EVENT_INFO, text);
-        for (uint16_t i = 0; i < n->devices; i++) {
-            snprintf(subject, sizeof subject, "gpu:%s", n->device[i].is.uuid);
-            tell_forget(s->tell, subject);
-        }
         link_end(s->links, n, "an administrator forgot this machine");
         live_forget(&s->live, n);
     }
     call_end(c, result < 0 ? result : 0, e);
 }
 
+/* What is open about it ends before the row goes, so that all of it has ended when the call is answered. */
 int api_node_forget(struct call *c, struct error *e) {
-    int r = roster_forget(c->server->roster, c->param[0], forgotten, c, e);
+    struct server *s = c->server;
+    const struct live_node *n = live_find_node(&s->live, c->param[0]);
+    if (!n) return fail(e, -ENOENT, "no node of this name is known");
+    if (!n->is_gone)
+        return fail(e, -EBUSY, "node %s is not gone: only one that has fallen silent can be forgotten", n->name);
+    char text[160], subject[104];
+    snprintf(text, sizeof text, "%.60s forgot this machine", c->who.name);
+    server_event(s, n, "node_forgotten", EVENT_INFO, text);
+    for (uint16_t i = 0; i < n->devices; i++) {
+        snprintf(subject, sizeof subject, "gpu:%s", n->device[i].is.uuid);
+        tell_forget(s->tell, subject);
+    }
+    int r = roster_forget(s->roster, n->name, forgotten, c, e);
     return r < 0 ? r : CALL_LATER;
 }

@@ -175,9 +175,18 @@ int history_add(struct history *h, int64_t at_ms, const struct history_value *va
     return is_full ? -ENOSPC : taken;
 }
 
-int history_event_add(struct history *h, const struct history_event *event) {
+/* The number after the last of its millisecond; those that were flushed are looked at by the file. */
+static int64_t event_id(const struct history *h, int64_t at_ms) {
+    int64_t first = at_ms << 16, last = first | 65535, id = first;
+    if (h->last_event_id >= first && h->last_event_id < last) id = h->last_event_id + 1;
+    for (size_t i = 0; i < h->event_count; i++)
+        if (h->events[i].id >= id && h->events[i].id < last) id = h->events[i].id + 1;
+    return id;
+}
+
+int64_t history_event_add(struct history *h, const struct history_event *event) {
     if (!is_time(event->at_ms)) return -ERANGE;
-    int r = 0;
+    int64_t r = 0;
     pthread_mutex_lock(&h->lock);
     if (event->subject[0] && !names_subject_make(h, event->subject, NULL)) {
         r = -EINVAL;
@@ -190,29 +199,41 @@ int history_event_add(struct history *h, const struct history_event *event) {
             h->events = realloc(h->events, h->event_room * sizeof *h->events);
             if (!h->events) abort();
         }
-        bool is_same_ms = h->last_event_id >> 16 == event->at_ms && (h->last_event_id & 65535) < 65535;
-        h->last_event_id = is_same_ms ? h->last_event_id + 1 : event->at_ms << 16;
+        r = h->last_event_id = event_id(h, event->at_ms);
         h->events[h->event_count] = *event;
-        h->events[h->event_count++].id = h->last_event_id;
+        h->events[h->event_count++].id = r;
     }
     pthread_mutex_unlock(&h->lock);
     return r;
 }
 
+/* Under lock. */
+static void seal(struct history *h) {
+    for (size_t i = 0; i < h->subject_count; i++) h->subjects[i]->now.flushing = h->subjects[i]->now.n;
+    for (size_t i = 0; i < h->series_count; i++) h->series[i]->now.flushing = h->series[i]->now.n;
+    h->events_sealed = h->event_count;
+    h->waiting_sealed = h->waiting_count;
+    h->is_sealed = true;
+}
+
+void history_seal(struct history *h) {
+    pthread_mutex_lock(&h->lock);
+    seal(h);
+    pthread_mutex_unlock(&h->lock);
+}
+
 /* What is new of one subject, in the row. */
 static int flush_one(struct history *h, struct flush_writer *w, struct subject *s) {
-    uint32_t first = s->now.flushed, rounds = s->now.n - first;
+    uint32_t first = s->now.flushed, rounds = s->now.flushing - first;
     size_t series = 0;
     int count = 0;
-    s->now.flushing = s->now.n;
     if (rounds == 0) return 0;
-    for (size_t i = 0; i < s->series_count; i++) series += s->series[i]->now.n > s->series[i]->now.flushed;
+    for (size_t i = 0; i < s->series_count; i++) series += s->series[i]->now.flushing > s->series[i]->now.flushed;
     flush_subject(w, (uint64_t)s->id, s->now.at_ms + first, rounds, series);
     for (size_t i = 0; i < s->series_count; i++) {
         struct run *r = &s->series[i]->now;
-        uint32_t n = r->n - r->flushed;
+        uint32_t n = r->flushing - r->flushed;
         double step;
-        r->flushing = r->n;
         if (n == 0) continue;
         scratch_reserve(h, n);
         enum series_kind kind = SERIES_REAL;
@@ -239,20 +260,22 @@ static int collect(struct history *h, struct fresh *f) {
     int count = 0;
     struct flush_writer w;
     pthread_mutex_lock(&h->lock);
+    if (!h->is_sealed) seal(h);
+    h->is_sealed = false;
     buf_clear(&h->row);
     flush_begin(&w, &h->row);
     for (size_t i = 0; i < h->subject_count; i++) count += flush_one(h, &w, h->subjects[i]);
     flush_end(&w);
     f->subject_count = h->subject_count;
     f->series_count = h->series_count;
-    f->event_count = h->event_count;
-    f->events = malloc((h->event_count + 1) * sizeof *f->events);
+    f->event_count = h->events_sealed;
+    f->events = malloc((f->event_count + 1) * sizeof *f->events);
     if (!f->events) abort();
-    if (h->event_count) memcpy(f->events, h->events, h->event_count * sizeof *f->events);
-    f->waiting_count = h->waiting_count;
-    f->waiting = malloc((h->waiting_count + 1) * sizeof *f->waiting);
+    if (f->event_count) memcpy(f->events, h->events, f->event_count * sizeof *f->events);
+    f->waiting_count = h->waiting_sealed;
+    f->waiting = malloc((f->waiting_count + 1) * sizeof *f->waiting);
     if (!f->waiting) abort();
-    if (h->waiting_count) memcpy(f->waiting, h->waiting, h->waiting_count * sizeof *f->waiting);
+    if (f->waiting_count) memcpy(f->waiting, h->waiting, f->waiting_count * sizeof *f->waiting);
     pthread_mutex_unlock(&h->lock);
     return count;
 }

@@ -15,7 +15,8 @@
  *
  * Times are milliseconds of the wall clock since 1970. They may jump or go back: readings are kept under the time that
  * they bring. Of several readings of a series with the same time the last counts, also in rollups as long as the others are
- * still in memory: what a node sends again after a crash is not counted twice. */
+ * still in memory. What a node sends again after a crash is not counted twice: a flush holds what its marker says
+ * (history_seal), and only what was flushed becomes blocks. */
 #pragma once
 
 #include <stdbool.h>
@@ -68,7 +69,12 @@ struct history_event {
     char subject[208]; /* "gpu:UUID", "host:NAME" or "" */
     char kind[24], text[168];
 };
-int history_event_add(struct history *h, const struct history_event *event); /* -EINVAL, -ERANGE, -ENOSPC as above */
+/* Its id; -EINVAL, -ERANGE, -ENOSPC as above. */
+int64_t history_event_add(struct history *h, const struct history_event *event);
+
+/* From the thread that adds: the next flush stores what came before this and no more, so that its marker can be made now
+ * and is true. Whoever does not seal has all stored that is there when the flush begins. */
+void history_seal(struct history *h);
 
 /* Stores what came since the last flush and the marker in one transaction. On failure nothing is lost from memory, and
  * the next flush tries again. Returns how many readings were stored. */

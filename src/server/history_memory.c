@@ -24,7 +24,7 @@ void rounds_done(struct rounds *r) {
     *r = (struct rounds){0};
 }
 
-/* A round that a flush has taken gets no more readings, even of the same time: it would have to be flushed again. */
+/* A round that is sealed for a flush gets no more readings, even of the same time: it would have to be flushed again. */
 static uint32_t round_of(struct rounds *r, int64_t at_ms) {
     if (r->n > r->flushing && r->at_ms[r->n - 1] == at_ms) return r->n - 1;
     if (r->n == r->room) {
@@ -55,6 +55,7 @@ void memory_add(struct history *h, struct named_series *s, int64_t at_ms, double
 static void cut_series(struct named_series *s, uint32_t rounds) {
     struct run *now = &s->now, rest = {0};
     rest.n = now->n - now->flushed;
+    rest.flushing = now->flushing - now->flushed;
     if (rest.n) {
         rest.room = more_room(rest.n);
         rest.v = grown(NULL, rest.room, sizeof *rest.v);
@@ -72,7 +73,7 @@ void memory_cut(struct history *h) {
     for (size_t i = 0; i < h->subject_count; i++) {
         struct subject *s = h->subjects[i];
         if (s->now.flushed == 0) continue;
-        struct rounds rest = {.n = s->now.n - s->now.flushed};
+        struct rounds rest = {.n = s->now.n - s->now.flushed, .flushing = s->now.flushing - s->now.flushed};
         if (rest.n) {
             rest.room = more_room(rest.n);
             rest.at_ms = grown(NULL, rest.room, sizeof *rest.at_ms);

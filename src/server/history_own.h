@@ -18,7 +18,7 @@ struct run {
     uint32_t *round;
     uint32_t n, room;
     uint32_t flushed;  /* so many are in flush rows */
-    uint32_t flushing; /* so many will be when the flush is committed */
+    uint32_t flushing; /* so many will be when the next flush is committed: up to the seal */
 };
 struct rounds {
     int64_t *at_ms;
@@ -62,10 +62,11 @@ struct history {
     uint32_t *subject_places;
     size_t places_room, subject_places_room;
     struct history_event *events; /* not yet flushed */
-    size_t event_count, event_room;
+    size_t event_count, event_room, events_sealed;
     int64_t last_event_id;
     struct waiting *waiting;
-    size_t waiting_count, waiting_room;
+    size_t waiting_count, waiting_room, waiting_sealed;
+    bool is_sealed; /* the flush to come has its limits */
     size_t samples, old_samples;
     struct history_stats stats;
 

@@ -111,8 +111,8 @@ static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t ma
         .stream = stream, .mark = (uint64_t)mark, .node = n->name, .gpu = gpu_of(n, ev), .event = ev};
     tell_event(self.tell, &about);
     if (!is_new) return;
-    recorder_event(self.recorder, n, gpu_of(n, ev), ev);
-    streams_event(self.streams, ev, 0, n->name, gpu_of(n, ev));
+    int64_t id = recorder_event(self.recorder, n, gpu_of(n, ev), ev);
+    streams_event(self.streams, ev, id, n->name, gpu_of(n, ev));
 }
 
 void server_event(struct server *s, const struct live_node *n, const char *kind, enum event_severity severity,
@@ -128,8 +128,9 @@ void server_event(struct server *s, const struct live_node *n, const char *kind,
     last = last > stored ? last : stored;
     last = ev.real_ns > last ? ev.real_ns : last + 1;
     tell_event(s->tell, &(struct tell_about){.stream = stream, .mark = (uint64_t)last, .node = n->name, .event = &ev});
-    recorder_event(s->recorder, n, NULL, &ev);
-    streams_event(s->streams, &ev, 0, n->name, NULL);
+    int64_t id = recorder_event(s->recorder, n, NULL, &ev);
+    recorder_soon(s->recorder);
+    streams_event(s->streams, &ev, id, n->name, NULL);
 }
 
 static void on_gone(void *ctx, struct live_node *n) {

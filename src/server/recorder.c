@@ -14,12 +14,6 @@
 
 #define FLUSH_MS 5000
 #define QUERIES_MAX 256
-#define WAITING_EVENTS_MAX 4096
-
-struct waiting_event {
-    struct waiting_event *next;
-    struct history_event of;
-};
 
 struct recorder {
     struct history *history;
@@ -31,10 +25,6 @@ struct recorder {
     _Atomic bool is_ending;
     struct error error; /* of the flush under way */
     int result;
-    /* Events that came while a flush was under way: they are not covered by its marks, and must not be in it, or they would
-     * be taken twice after a crash. (A reading that is taken twice is the same reading.) */
-    struct waiting_event *first, **last;
-    unsigned waiting;
 };
 
 /* ---- writing ---- */
@@ -55,21 +45,9 @@ static void work_run(void *ctx) {
     if (more < 0) log_line(LOG_ERROR, "history", -1, "%s", e.text);
 }
 
-static void events_let_in(struct recorder *r) {
-    while (r->first) {
-        struct waiting_event *w = r->first;
-        r->first = w->next;
-        history_event_add(r->history, &w->of);
-        free(w);
-    }
-    r->last = &r->first;
-    r->waiting = 0;
-}
-
 static void flush_done(void *ctx) {
     struct recorder *r = ctx;
     r->is_flushing = false;
-    events_let_in(r);
     if (r->result < 0 && !r->is_ill)
         log_line(LOG_ERROR, "history", -1, "nothing is stored: %s; it is kept in memory and tried again",
                  r->error.text);
@@ -83,6 +61,7 @@ static void on_flush(void *ctx) {
     struct recorder *r = ctx;
     struct error e;
     if (r->is_flushing) return;
+    history_seal(r->history); /* what comes from now on is not covered by these marks, and comes again after a crash */
     buf_clear(&r->marker);
     marks_encode(r->marks, &r->marker);
     r->is_flushing = worker_submit(r->writer, flush_run, flush_done, r, &e) >= 0;
@@ -130,27 +109,20 @@ void recorder_host(struct recorder *r, struct live_node *node, const struct host
     if (n) history_add(r->history, s->real_ns / NS_PER_MS, values, n);
 }
 
-void recorder_event(struct recorder *r, const struct live_node *n, const struct inventory *gpu,
-                    const struct event *ev) {
+int64_t recorder_event(struct recorder *r, const struct live_node *n, const struct inventory *gpu,
+                       const struct event *ev) {
     struct history_event h = {
         .at_ms = ev->real_ns / NS_PER_MS, .severity = ev->severity, .code = ev->code, .pid = ev->pid};
     snprintf(h.subject, sizeof h.subject, "%s:%s", gpu ? "gpu" : "host", gpu ? gpu->uuid : n->name);
     memcpy(h.kind, ev->kind, sizeof h.kind);
     memcpy(h.text, ev->text, sizeof h.text);
-    if (!r->is_flushing) {
-        history_event_add(r->history, &h);
-        return;
-    }
-    if (r->waiting >= WAITING_EVENTS_MAX) return;
-    struct waiting_event *w = malloc(sizeof *w);
-    if (!w) abort();
-    *w = (struct waiting_event){.of = h};
-    *r->last = w;
-    r->last = &w->next;
-    r->waiting++;
+    int64_t id = history_event_add(r->history, &h);
+    return id < 0 ? 0 : id;
 }
 
-/* Tasks need no waiting room as events do: one that is told again after a crash is the same row. */
+void recorder_soon(struct recorder *r) { on_flush(r); }
+
+/* One that is told again after a crash is the same row. */
 void recorder_task(struct recorder *r, const struct live_node *n, const struct wire_task *t) {
     AUTO(buf_done) struct buf gpus = {0}, body = {0};
     struct history_task h = {
@@ -215,7 +187,6 @@ int recorder_new(struct loop *l, const char *path, const struct settings *s, str
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) abort();
     r->marks = marks;
-    r->last = &r->first;
     struct history_options options = {.keep_days = s->keep_days, .rollup_days = s->rollup_days};
     int got = history_open(path, &options, &r->history, e);
     if (got >= 0) got = marks_load(r, e);
@@ -238,7 +209,7 @@ void recorder_free(struct recorder *r) {
     worker_end(r->asker);
     worker_end(r->writer);
     if (r->writer) {
-        events_let_in(r);
+        history_seal(r->history);
         buf_clear(&r->marker);
         marks_encode(r->marks, &r->marker);
         if (history_flush(r->history, r->marker.s, r->marker.len, &e) < 0)

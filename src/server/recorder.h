@@ -18,8 +18,11 @@ void recorder_free(struct recorder *r);
 
 void recorder_sample(struct recorder *r, struct live_device *d, const struct sample *s);
 void recorder_host(struct recorder *r, struct live_node *n, const struct host_sample *s);
-/* gpu NULL: the machine itself. */
-void recorder_event(struct recorder *r, const struct live_node *n, const struct inventory *gpu, const struct event *ev);
+/* gpu NULL: the machine itself. Its id in the history; 0: it cannot be kept. */
+int64_t recorder_event(struct recorder *r, const struct live_node *n, const struct inventory *gpu,
+                       const struct event *ev);
+/* Stores what is there without waiting for its time: for what nobody would send again. */
+void recorder_soon(struct recorder *r);
 
 /* A task's record that was not taken before, what is said of a container, and a machine that was started anew. */
 void recorder_task(struct recorder *r, const struct live_node *n, const struct wire_task *t);

@@ -174,10 +174,6 @@ void roster_stop(struct roster *r) {
 }
 
 int roster_forget(struct roster *r, const char *name, state_done_fn done, void *ctx, struct error *e) {
-    const struct live_node *n = live_find_node(r->live, name);
-    if (!n) return fail(e, -ENOENT, "no node of this name is known");
-    if (!n->is_gone)
-        return fail(e, -EBUSY, "node %s is not gone: only one that has fallen silent can be forgotten", name);
     struct change c = {.done = done, .ctx = ctx};
     snprintf(c.name, sizeof c.name, "%s", name);
     return change_submit(r, &c, e);

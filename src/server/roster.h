@@ -25,6 +25,5 @@ void roster_tick(struct roster *r, int64_t now_ns);
 /* The last time: when each was seen. Before state_close. */
 void roster_stop(struct roster *r);
 
-/* Forgets a node that is gone: first in the file, then `done`, which is to take it off live. -ENOENT, -EBUSY: it is
- * none that is gone. */
+/* Forgets a node that is gone: first in the file, then `done`, which is to take it off live. */
 int roster_forget(struct roster *r, const char *name, state_done_fn done, void *ctx, struct error *e) MUST_CHECK;
