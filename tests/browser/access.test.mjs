@@ -74,6 +74,8 @@ for (const name of NAMES) {
     await settled(page);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 375, `it is ${width} px wide`);
+    const hidden = await page.$$eval('nav a', (all) => all.filter((e) => e.getBoundingClientRect().right > 375).map((e) => e.textContent));
+    assert.deepEqual(hidden, [], 'pages that the menu does not show');
     if (name === 'overview') {
       const lefts = await page.$$eval('[data-gpu]', (all) => [...new Set(all.map((e) => Math.round(e.getBoundingClientRect().left)))]);
       assert.equal(lefts.length, 1, 'one column');

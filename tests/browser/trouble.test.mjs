@@ -1,11 +1,14 @@
 // When things go wrong: a card is lost and comes back, the stream breaks, there is no GPU at all.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { after, afterEach, before, test } from 'node:test';
 import { Instance, openBrowser, settled, signedIn, until } from './harness.mjs';
 
 let gpumgr, browser, context;
 before(async () => {
-  gpumgr = await Instance.start();
+  gpumgr = await Instance.start('--server.gone_s', '2');
   browser = await openBrowser();
   ({ context } = await signedIn(browser, gpumgr));
 });
@@ -69,6 +72,30 @@ test('a killed server comes back, and so does the page, still signed in', async 
   const first = await read();
   await until('values that move again', async () => (await read()) !== first, 30);
   assert.equal(await page.$$eval('[data-gpu]', (all) => all.length), 8);
+});
+
+test('a machine that falls silent is said to be gone, and can be forgotten', async () => {
+  const here = dirname(fileURLToPath(import.meta.url));
+  const node = spawn('/usr/bin/python3', ['-B', join(here, '../system/hand_node.py'), join(gpumgr.dir, 'run/server/link.sock')], { stdio: ['pipe', 'ignore', 'inherit'] });
+  const page = await context.newPage();
+  await page.goto(`${gpumgr.url}nodes`);
+  try {
+    await page.waitForSelector('a.node:has-text("hand")');
+  } finally {
+    node.kill();
+  }
+  await page.waitForSelector('a.node.gone:has-text("hand"):has-text("Gone since")', { timeout: 20000 });
+  await page.goto(gpumgr.url);
+  await page.waitForSelector('.attention li.crit:has-text("hand"):has-text("Gone since")');
+  await page.click('.attention a:has-text("hand")');
+  await page.click('text=Forget this machine');
+  await page.click('text=Really forget it');
+  await page.waitForFunction(() => !document.querySelector('.danger'));
+  await page.goto(gpumgr.url);
+  await settled(page);
+  assert.equal(await page.locator('.attention li:has-text("hand")').count(), 0);
+  await page.goto(`${gpumgr.url}events`);
+  await page.waitForSelector('text=forgot this machine');
 });
 
 test('without a driver the page says what to do', async () => {

@@ -37,7 +37,7 @@ function Page({ session, onSignedOut }: { session: Session; onSignedOut: () => v
   if (head === 'tasks') return <Tasks />;
   if (head === 'containers' && tail) return <ContainerPage key={tail} id={tail} />;
   if (head === 'events') return <Events />;
-  if (head === 'nodes') return <Nodes name={tail} />;
+  if (head === 'nodes') return <Nodes name={tail} isAdmin={isAdmin} />;
   if (head === 'groups') return <Groups isAdmin={isAdmin} />;
   if (head === 'account') return <Account session={session} onSignedOut={onSignedOut} />;
   if (head === '' || head === 'gpus') return <Overview />;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Gpu } from '../src/api/types';
-import { absence, guardSentence, heat, heatOf, isBusy, notes, slowReasons, withheld, worst } from '../src/format/health';
+import { absence, guardSentence, heat, heatOf, isBusy, nodeTrouble, notes, slowReasons, withheld, worst } from '../src/format/health';
 
 const NOW = 1_800_000_000;
 const guard = { mode: 'acts', lever: 'power limit', limit: 700, baseline: 700, unit: 'W', target: 84, reason: 'calm' };
@@ -76,4 +76,12 @@ test('busy: a lost card is not', () => {
   assert.ok(isBusy(gpu({})));
   assert.ok(!isBusy(gpu({ state: 'lost' })));
   assert.ok(!isBusy(gpu({ processes: [] }, { gpu_utilization_ratio: 0 })));
+});
+
+test('a machine: gone, silent, or without its driver', () => {
+  const node = { name: 'lab', state: 'ok', last_seen: NOW - 300, driver: { state: 'ok' } };
+  assert.equal(nodeTrouble(node, NOW), '');
+  assert.match(nodeTrouble({ ...node, state: 'gone' }, NOW), /^Gone since .*: nothing was heard of it for 5\u202f?.min\.$/);
+  assert.match(nodeTrouble({ ...node, state: 'stale' }, NOW), /^Silent: last heard of 5.min ago\.$/);
+  assert.equal(nodeTrouble({ ...node, driver: { state: 'absent', text: 'no library' } }, NOW), 'The driver is absent: no library.');
 });

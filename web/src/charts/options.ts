@@ -57,13 +57,19 @@ function seriesOf(l: Line, now: () => Line | undefined): uPlot.Series {
   }
 }
 
+const MINUTE = 60;
+const HOUR = 3600;
+const DAY = 86400;
+// As uPlot's own (months are thirty days there), and two minutes: five minutes on a phone would have a single mark.
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE), ...[1, 2, 3, 4, 6, 8, 12].map((n) => n * HOUR), ...[1, 2, 3, 4, 5, 7, 10, 15, 30, 60, 90, 120, 180, 365, 730].map((n) => n * DAY)];
+
 function axes(shape: Shape): uPlot.Axis[] {
   const font = '11px system-ui, sans-serif';
   const common = { stroke: colour('faint'), font, ticks: { show: false }, border: { show: false } };
   const tail = shape.unit.name ? `\u202f${shape.unit.name}` : '';
   return [
     {
-      ...common, size: 26, gap: 6, space: (_u, _at, _min, _max, room) => (!shape.isTime ? 44 : room < 420 ? 62 : 84), grid: { show: false },
+      ...common, size: 26, gap: 6, incrs: shape.isTime ? TIME_STEPS : undefined, space: (_u, _at, _min, _max, room) => (!shape.isTime ? 44 : room < 420 ? 62 : 84), grid: { show: false },
       values: (_u, marks, _at, _space, step) =>
         shape.isTime ? axisLabels(marks, step) : marks.map((v) => (shape.xWords ? shape.xWords(v) : fixed(v, 0))),
     },

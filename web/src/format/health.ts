@@ -1,8 +1,8 @@
 // What a person should know about a card, in words: how hot it is against its target, what is wrong, why it is slow, what
 // the guard does. Pure: a GPU as the API tells it in, sentences out.
-import type { Gpu } from '../api/types';
+import type { Gpu, Node } from '../api/types';
 import { celsius, duration, percent, plural, watts } from './numbers';
-import { ago, unix } from './times';
+import { ago, moment, unix } from './times';
 
 export type Heat = 'none' | 'cool' | 'mild' | 'warm' | 'hot' | 'crit';
 export type Level = 'crit' | 'hot' | 'warn' | 'info' | 'good';
@@ -66,6 +66,14 @@ function stateNote(g: Gpu, now: number): Note | undefined {
   const reason = why && !(g.state === 'lost' && /says that it is lost/.test(why)) ? `: ${why}` : '';
   const level: Level = g.state === 'starting' ? 'info' : g.state === 'forbidden' || g.state === 'stale' ? 'warn' : 'crit';
   return { level, tag: g.state, text: `${base}${long}${reason}.` };
+}
+
+/** What is wrong with a whole machine; '' when nothing is. */
+export function nodeTrouble(n: Node, now: number): string {
+  if (n.state === 'gone') return `Gone since ${moment(n.last_seen, now)}: nothing was heard of it for ${duration(Math.max(0, now - unix(n.last_seen)))}.`;
+  if (n.state !== 'ok') return `Silent: last heard of ${ago(n.last_seen, now)}.`;
+  const driver = n.driver?.state;
+  return driver && driver !== 'ok' ? `The driver is ${driver}${n.driver?.text ? `: ${n.driver.text}` : ''}.` : '';
 }
 
 /** How much the guard keeps back, in its lever's unit; 0 when nothing. */

@@ -2,22 +2,24 @@
 import type { JSX } from 'preact';
 import { useHistory } from '../charts/history';
 import { ChartPanel } from '../charts/panel';
+import { send, sentence } from '../api/client';
 import type { Metrics, Node } from '../api/types';
+import { nodeTrouble } from '../format/health';
 import { bytes, bytesOf, duration, fixed, percent, plural, share, show, watts } from '../format/numbers';
-import { ago } from '../format/times';
 import { rangeWords } from '../format/range';
-import { useNode, useTopics } from '../live/hooks';
-import { href } from '../live/route';
+import { useClock, useNode, useTopics } from '../live/hooks';
+import { go, href } from '../live/route';
 import { store } from '../live/store';
 import { RangePicker, useRange } from '../parts/range';
+import { say } from '../parts/say';
 import { Absent, Meter, PageHead, Problem, useTitle } from '../parts/small';
 import { linesOf } from './gpu_work';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { find, summary } from '../format/series';
 
 const METRICS = [
   'host_cpu_utilization_ratio', 'host_cpu_iowait_ratio', 'host_load1', 'host_load5', 'host_load15', 'host_memory_used_bytes', 'host_swap_used_bytes',
-  'host_disk_read_bytes_per_second', 'host_disk_written_bytes_per_second', 'host_disk_busy_ratio', 'host_network_received_bytes_per_second', 'host_network_sent_bytes_per_second',
+  'host_disk_used_bytes', 'host_disk_read_bytes_per_second', 'host_disk_written_bytes_per_second', 'host_disk_busy_ratio', 'host_network_received_bytes_per_second', 'host_network_sent_bytes_per_second',
 ];
 
 function HostMeters({ host }: { host: Metrics }): JSX.Element {
@@ -60,13 +62,35 @@ function NodeCard({ node }: { node: Node }): JSX.Element {
       <header><span class="index">{node.name}</span>{node.state !== 'ok' && <span class="flag crit">{node.state}</span>}<span class="model">{node.version && `gpumgr ${node.version}`}</span></header>
       <HostMeters host={h} />
       <p class="note">{[t?.gpus !== undefined && `${t.busy ?? 0} of ${plural(t.gpus, 'GPU')} busy`, t?.power_watts !== undefined && `${watts(t.power_watts)} of ${watts(t.power_limit_watts)}`, t?.memory_total_bytes !== undefined && `GPU memory ${memory.used} / ${memory.total}`].filter(Boolean).join(' · ')}</p>
-      <p class="note">{node.state === 'ok' ? (h['host_uptime_seconds'] === undefined ? '\u00a0' : `up for ${duration(h['host_uptime_seconds'])}`) : `last heard of ${ago(node.last_seen, store.now())}`}</p>
+      <p class="note">{node.state === 'ok' ? (h['host_uptime_seconds'] === undefined ? '\u00a0' : `up for ${duration(h['host_uptime_seconds'])}`) : nodeTrouble(node, store.now())}</p>
     </a>
   );
 }
 
-function NodeDetail({ name }: { name: string }): JSX.Element {
+/** For a machine that will not come back: taken off the list after a second word. */
+function Forget({ name }: { name: string }): JSX.Element {
+  const [isAsking, setAsking] = useState(false);
+  const [problem, setProblem] = useState('');
+  const forget = async (): Promise<void> => {
+    try {
+      await send('DELETE', `nodes/${encodeURIComponent(name)}`);
+      say(`${name} is forgotten.`);
+      go(href('nodes'));
+    } catch (e) {
+      setProblem(sentence(e));
+    }
+  };
+  return (
+    <div class="buttons">
+      {problem && <Problem>{problem}</Problem>}
+      {isAsking ? <><button type="button" class="danger" onClick={() => void forget()}>Really forget it</button><button type="button" onClick={() => setAsking(false)}>Keep</button></> : <button type="button" title="Takes it off the lists until it comes back; its history stays" onClick={() => setAsking(true)}>Forget this machine</button>}
+    </div>
+  );
+}
+
+function NodeDetail({ name, isAdmin }: { name: string; isAdmin: boolean }): JSX.Element {
   const node = useNode(name);
+  const now = useClock(5);
   const { range, setRange, onRange } = useRange({ kind: 'last', seconds: 3600 });
   const loaded = useHistory([`host:${name}`], METRICS, range, 700);
   const h = loaded.history;
@@ -74,6 +98,7 @@ function NodeDetail({ name }: { name: string }): JSX.Element {
     cpu: linesOf(h, [{ metric: 'host_cpu_utilization_ratio', label: 'in use', colour: 'series1', fill: 'series1' }, { metric: 'host_cpu_iowait_ratio', label: 'waiting for the disk', colour: 'series4' }]),
     load: linesOf(h, [{ metric: 'host_load1', label: '1 min', colour: 'series1' }, { metric: 'host_load5', label: '5 min', colour: 'series2' }, { metric: 'host_load15', label: '15 min', colour: 'series3' }]),
     memory: linesOf(h, [{ metric: 'host_memory_used_bytes', label: 'in use', colour: 'series1', fill: 'series1' }, { metric: 'host_swap_used_bytes', label: 'swap', colour: 'series4' }]),
+    space: linesOf(h, [{ metric: 'host_disk_used_bytes', label: 'in use', colour: 'series1', fill: 'series1' }]),
     disk: linesOf(h, [{ metric: 'host_disk_read_bytes_per_second', label: 'read', colour: 'series1' }, { metric: 'host_disk_written_bytes_per_second', label: 'written', colour: 'series2' }]),
     network: linesOf(h, [{ metric: 'host_network_received_bytes_per_second', label: 'received', colour: 'series1' }, { metric: 'host_network_sent_bytes_per_second', label: 'sent', colour: 'series2' }]),
   }), [h]);
@@ -89,12 +114,17 @@ function NodeDetail({ name }: { name: string }): JSX.Element {
       <PageHead title={node.name} crumb={[node.driver?.version && `driver ${node.driver.version}`, node.version && `gpumgr ${node.version}`, host['host_uptime_seconds'] !== undefined && `up for ${duration(host['host_uptime_seconds'])}`].filter(Boolean).join(' · ')}><RangePicker range={range} setRange={setRange} /></PageHead>
       <section class={`panel now host ${node.state === 'ok' ? '' : 'crit gone'}`} aria-label="Now">
         <HostMeters host={host} />
-        <div class="words"><p>{node.state === 'ok' ? hostSentence(host) || 'It answers.' : `It is ${node.state}: last heard of ${ago(node.last_seen, store.now())}.`}</p><p><a href={href('compare', { of: (node.gpus ?? []).map((u) => `gpu:${u}`).join(), metric: 'gpu_power_watts' })}>Compare its {plural(node.gpus?.length ?? 0, 'GPU')}</a></p></div>
+        <div class="words">
+          <p>{nodeTrouble(node, now) || hostSentence(host) || 'It answers.'}</p>
+          {!!node.gpus?.length && <p><a href={href('compare', { of: node.gpus.map((u) => `gpu:${u}`).join(), metric: 'gpu_power_watts' })}>Compare its {plural(node.gpus.length, 'GPU')}</a></p>}
+          {node.state === 'gone' && (isAdmin ? <Forget name={name} /> : <p class="dim">An administrator can take it off the list.</p>)}
+        </div>
       </section>
       <div class="grid even">
         <ChartPanel title="CPU" name={`CPU of ${name}`} unit="ratio" yMax={1} {...plots.cpu} {...common} sub={most('host_cpu_utilization_ratio', 'ratio')} isEmpty={!plots.cpu.lines.length} />
         <ChartPanel title="Memory" name={`Memory of ${name}`} unit="bytes" yMax={host['host_memory_total_bytes']} {...plots.memory} {...common} sub={most('host_memory_used_bytes', 'bytes')} isEmpty={!plots.memory.lines.length} />
         <ChartPanel title="Load" name={`Load of ${name}`} unit="number" {...plots.load} {...common} marks={host['host_cpus'] ? [{ value: host['host_cpus'], label: `${host['host_cpus']} CPUs`, colour: 'faint' }] : []} sub="tasks that run or wait" isEmpty={!plots.load.lines.length} />
+        <ChartPanel title="Disk space" name={`Disk space of ${name}`} unit="bytes" yMax={host['host_disk_total_bytes']} {...plots.space} {...common} sub="of the root file system" isEmpty={!plots.space.lines.length} />
         <ChartPanel title="Disk" name={`Disk traffic of ${name}`} unit="bytes_per_second" yMax={1e6} {...plots.disk} {...common} sub={host['host_disk_busy_ratio'] === undefined ? '' : `busy ${percent(host['host_disk_busy_ratio'])} of the time now`} isEmpty={!plots.disk.lines.length} />
         <ChartPanel title="Network" name={`Network traffic of ${name}`} unit="bytes_per_second" yMax={1e6} {...plots.network} {...common} sub={most('host_network_received_bytes_per_second', 'bytes_per_second')} isEmpty={!plots.network.lines.length} />
       </div>
@@ -113,10 +143,10 @@ function NodeList(): JSX.Element {
   );
 }
 
-export function Nodes({ name }: { name: string }): JSX.Element {
+export function Nodes({ name, isAdmin }: { name: string; isAdmin: boolean }): JSX.Element {
   useTopics('list');
   const only = store.nodes().length === 1 ? store.nodes()[0]?.name : undefined;
   const shown = name || only;
   useTitle(shown ?? 'Nodes');
-  return shown ? <NodeDetail key={shown} name={shown} /> : <NodeList />;
+  return shown ? <NodeDetail key={shown} name={shown} isAdmin={isAdmin} /> : <NodeList />;
 }

@@ -52,7 +52,7 @@ function Containers({ containers }: { containers: Container[] }): JSX.Element {
               </tr>))}</tbody>
           </table>
         </div>
-      ) : <p class="empty">No container uses a GPU now. <code>gpumgr docker run --deadline 30s …</code> starts one with a deadline.</p>}
+      ) : <p class="empty"><span>No container uses a GPU now. <code>gpumgr docker run --deadline 30s …</code> starts one with a deadline.</span></p>}
     </section>
   );
 }

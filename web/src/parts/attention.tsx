@@ -1,6 +1,6 @@
 // What needs a person, the worst first, as sentences at the top of the overview; or that nothing does.
 import type { JSX } from 'preact';
-import { Level, needsAttention, notes, rank } from '../format/health';
+import { Level, needsAttention, nodeTrouble, notes, rank } from '../format/health';
 import { plural } from '../format/numbers';
 import { useClock, useTopics } from '../live/hooks';
 import { href } from '../live/route';
@@ -19,14 +19,12 @@ export function Attention(): JSX.Element | null {
       return first && needsAttention(first.level) ? [{ gpu: g, note: first }] : [];
     })
     .sort((a, b) => rank(a.note.level) - rank(b.note.level) || (b.gpu.metrics['gpu_temperature_celsius'] ?? 0) - (a.gpu.metrics['gpu_temperature_celsius'] ?? 0));
-  const drivers = store.nodes().filter((n) => n.state !== 'ok' || (n.driver?.state && n.driver.state !== 'ok'));
-  if (!rows.length && !drivers.length) return <p class="attention good"><span class="mark" aria-hidden="true">✓</span>All {plural(store.picture.gpus.size, 'GPU')} are well.</p>;
+  const nodes = store.nodes().map((n) => ({ name: n.name, trouble: nodeTrouble(n, now) })).filter((n) => n.trouble);
+  if (!rows.length && !nodes.length) return <p class="attention good"><span class="mark" aria-hidden="true">✓</span>All {plural(store.picture.gpus.size, 'GPU')} are well.</p>;
   const names = store.nodes().length > 1;
   return (
     <ul class="attention" aria-label="Needs attention">
-      {drivers.map((n) => (
-        <li key={n.name} class="crit"><span class="mark" aria-hidden="true">▲</span><a href={href(`nodes/${n.name}`)}>{n.name}</a><span>{n.state !== 'ok' ? `Nothing comes from this node: it is ${n.state}.` : `The driver is ${n.driver?.state}${n.driver?.text ? `: ${n.driver.text}` : ''}.`}</span></li>
-      ))}
+      {nodes.map((n) => <li key={n.name} class="crit"><span class="mark" aria-hidden="true">▲</span><a href={href(`nodes/${n.name}`)}>{n.name}</a><span>{n.trouble}</span></li>)}
       {rows.slice(0, MOST).map(({ gpu, note }) => (
         <li key={gpu.uuid} class={note.level}>
           <span class="mark" aria-hidden="true">{MARK[note.level]}</span>

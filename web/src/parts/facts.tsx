@@ -42,7 +42,7 @@ export function facts(gpus: Gpu[]): Fact[] {
     { name: 'GPUs', value: { text: `${busy}`, unit: `of ${gpus.length} busy` }, note: [free ? `${free} free` : 'none free', gone ? `${gone} not there` : ''].filter(Boolean).join(' · '), level: gone ? 'crit' : undefined },
     { name: 'Hottest', value: amount('celsius', top), note: hottest ? `${new Set(gpus.map((g) => g.node)).size > 1 ? `${hottest.node} ` : ''}GPU ${hottest.index}, target ${celsius(targetOf(hottest))}` : 'no temperature is known', level: hottest ? heatOf(hottest) : undefined },
     { name: 'Power', value: big(power), note: limit === undefined ? 'no limit is known' : `of ${limit >= 1000 ? `${fixed(limit / 1000, 2)}\u202fkW` : watts(limit)} allowed` },
-    { name: 'Activity', value: amount('ratio', active ?? reported), note: active === undefined ? 'utilisation, mean' : `SMs active; ${percent(reported)} reported` },
+    { name: 'Activity', value: amount('ratio', active ?? reported), note: active === undefined ? 'utilisation, mean' : `of SMs; util ${percent(reported)}` },
     { name: 'Memory', value: { text: memory.used, unit }, note: total === undefined ? '' : `of ${memory.total}` },
   ];
 }
