@@ -4,6 +4,7 @@ the directory of whoever built them (a clone in root's home): then a copy that a
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -27,6 +28,30 @@ if os.geteuid() == 0 and not anyone_may_come(BUILD):
         shutil.copytree(BUILD / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.p", "*.a"))
     BUILD = copy
 os.environ["BUILD_DIR"] = os.environ["GPUMGR_BUILD"] = str(BUILD)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def pytest_configure(config):
+    # Asked to end, tests end as by ^C: with what cleans up behind them. A shell's background takes ^C away from all below it.
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line("markers", "alone: measures a time or a share of a core; run after the others, one by one")
+    config.addinivalue_line("markers", "long: mostly waits, for a minute or more; begun first")
+    config.addinivalue_line("markers", "xdist_group: tests that stay in one worker")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Among several workers: long ones first; those that share something of their module (a server, an engine) stay together."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for item in items:
+        if any(defs[-1].scope == "module" for defs in item._fixtureinfo.name2fixturedefs.values()):
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
 
 
 @pytest.fixture

@@ -1,40 +1,31 @@
 """A Docker Engine of the test's own, from Debian's packages: its own directory and socket, no bridge, no iptables. Images are
 imported, never pulled."""
 
-import ctypes
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
+from engine_end import EngineEnd
+
 DOCKER = "/usr/bin/docker" if os.path.exists("/usr/bin/docker") else "docker"
 
 
-def end_with_parent():
-    """A test that is killed leaves no engine behind: it is told to end, and ends its containers."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def processes_with(word):
-    """Those whose command line has it: word is a name that nobody else uses."""
-    found = []
-    for one in Path("/proc").iterdir():
-        try:
-            if one.name.isdigit() and int(one.name) != os.getpid() and word.encode() in (one / "cmdline").read_bytes():
-                found.append(int(one.name))
-        except OSError:
-            pass
-    return found
-
-
-def children_of(pid):
-    try:
-        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+def storage_driver(directory):
+    """What Docker itself would choose; vfs, which copies whole trees, where the kernel cannot lay one over the other there."""
+    low, up, work, at = (directory / f"overlay.{n}" for n in ("low", "up", "work", "at"))
+    for path in (low, up, work, at):
+        path.mkdir()
+    can = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={low},upperdir={up},workdir={work}", at], capture_output=True).returncode == 0
+    if can:
+        subprocess.run(["umount", at], check=True)
+    for path in (low, up, work, at):
+        shutil.rmtree(path)
+    return "overlay2" if can else "vfs"
 
 
 class DockerEngine:
@@ -44,17 +35,18 @@ class DockerEngine:
         # A socket's path must be short, and a data root on tmpfs is a waste of memory.
         self.run = Path(tempfile.mkdtemp(prefix="dk.", dir="/tmp"))
         self.socket = self.run / "docker.sock"
+        self.end = EngineEnd(self.run, self.dir)
+        self.storage = storage_driver(self.dir)
         self.process = None
         self.start()
 
     def start(self):
         log = open(self.dir / "dockerd.log", "ab")
         self.process = subprocess.Popen(
-            ["dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=vfs",
+            ["dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none", f"--storage-driver={self.storage}",
              "--data-root", self.dir / "data", "--exec-root", self.run / "exec", "--pidfile", self.run / "pid",
              "-H", f"unix://{self.socket}"],
-            stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=end_with_parent)
+            stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         until = time.monotonic() + 60
         while subprocess.run([DOCKER, "-H", f"unix://{self.socket}", "version"], capture_output=True).returncode:
             assert self.process.poll() is None, (self.dir / "dockerd.log").read_text()[-2000:]
@@ -79,24 +71,12 @@ class DockerEngine:
         if self.process is None:
             return
         self.process.send_signal(signal.SIGCONT)  # a test may have stopped it
-        names = self("ps", "-aq", check=False).stdout.split()
-        if names:
-            self("rm", "-f", *names, check=False)
-        self.process.send_signal(signal.SIGTERM)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            names = self("ps", "-aq", check=False, timeout=30).stdout.split()
+            if names:
+                self("rm", "-f", *names, check=False)
+            self.process.send_signal(signal.SIGTERM)
             self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        self.end.now()
+        self.process.wait()
         self.process = None
-        self.clear()
-
-    def clear(self):
-        """Whoever is left of it: containerd and its shims have our directory in their words, and containers are their children."""
-        for pid in processes_with(str(self.run)):
-            for doomed in [*children_of(pid), pid]:
-                try:
-                    os.kill(doomed, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-        subprocess.run(f"umount -l {self.run}/exec/netns/* 2>/dev/null; rm -rf --one-file-system {self.run}", shell=True)

@@ -7,6 +7,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from engine_end import EngineEnd
+
 LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
 
 
@@ -14,6 +16,7 @@ class PodmanEngine:
     def __init__(self, directory):
         self.run = Path(tempfile.mkdtemp(prefix="pm.", dir="/tmp"))
         self.socket = self.run / "podman.sock"
+        self.end = EngineEnd(self.run, directory)
         self.words = ["podman", "--root", Path(directory) / "root", "--runroot", self.run / "run", "--tmpdir", self.run / "tmp",
                       "--storage-driver", "vfs", "--events-backend", "file", "--cgroup-manager", "cgroupfs",
                       "--runtime", shutil.which("runc") or "/usr/sbin/runc"]
@@ -38,5 +41,5 @@ class PodmanEngine:
     def stop(self):
         self("rm", "-f", "-a", "-t", "0", check=False)
         self.process.terminate()
-        self.process.wait(30)
-        shutil.rmtree(self.run, ignore_errors=True)
+        self.end.now()
+        self.process.wait()

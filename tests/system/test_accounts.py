@@ -369,6 +369,7 @@ def test_passwords(server):
     assert sign_in_by(server, "admin", "").status == 401
 
 
+@pytest.mark.alone
 def test_an_account_that_is_not_there_takes_as_long(server):
     assert server.unix("PUT", "/api/v1/users/admin/password", {"password": "correct horse"}).status == 204
 
@@ -412,6 +413,7 @@ def peak_kb(server):
     return int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{server.process.pid}/status").read_text()).group(1))
 
 
+@pytest.mark.alone
 def test_hashing_never_holds_up_the_loop(server):
     before_kb = peak_kb(server)
     assert server.unix("PUT", "/api/v1/users/admin/password", {"password": "correct horse"}).status == 204

@@ -214,6 +214,7 @@ def test_a_label_set_by_any_client(docker):
         follow.wait(made["Id"], news="gone", state="removed", deadline_ms=500)
 
 
+@pytest.mark.alone
 def test_starts_ends_and_renames_are_news_at_once(docker, spot):
     sampler = Sampler(spot)
     late = []
@@ -346,6 +347,7 @@ def test_a_restarted_engine(docker, spot):
         docker("rm", "-f", identity, fresh)
 
 
+@pytest.mark.alone
 def test_running_containers_cost_next_to_nothing(docker):
     names = docker("run", "-d", *RUN, "tiny:1", "sleep", "1000").stdout.split()
     with Follow(docker.socket) as follow:

@@ -167,7 +167,8 @@ def spot():
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.mark.parametrize("lie", LIES)
+# The one that makes two hundred thousand events needs a core for itself.
+@pytest.mark.parametrize("lie", [pytest.param(lie, marks=pytest.mark.alone) if lie == "ever_new_ids" else lie for lie in LIES])
 def test_a_lying_engine_harms_nobody(spot, lie):
     liar, honest = Engine(spot / "liar", **LIES[lie]), Engine(spot / "honest")
     with Follow(f"{spot}/liar,{spot}/honest", "", spot) as follow:

@@ -82,6 +82,7 @@ def test_a_deep_directory(tmp_path):
         p.wait(5)
 
 
+@pytest.mark.alone
 def test_a_task_and_its_end(tmp_path):
     with Simulator(tmp_path, "--gpus", 2) as s:
         began = time.monotonic()

@@ -151,9 +151,12 @@ def machine():
         m.close()
 
 
-# ---- begun first, looked at last: what takes a minute ----
+# ---- begun first, looked at last: what takes a minute. Among several workers each is a test like others ----
 
-@pytest.fixture(scope="module", autouse=True)
+BEGUN_FIRST = {} if "PYTEST_XDIST_WORKER" in os.environ else {"scope": "module", "autouse": True}
+
+
+@pytest.fixture(**BEGUN_FIRST)
 def long_story():
     """Four cards that were held lower: 0 works on with a target far away, 1 becomes idle, 2 gets its sensor back, 3 stays hot."""
     m = Machine("h200:4", hot_c=50, grace_ms=1000)
@@ -176,7 +179,7 @@ def long_story():
         m.close()
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(**BEGUN_FIRST)
 def dead_fan():
     """A card whose fans stand while it works: what is said of that takes a minute, too."""
     m = Machine("rtx4090")
@@ -764,6 +767,7 @@ def test_a_throttle_is_not_cleared_by_one_who_cannot_see(machine):
 
 # ---- the end of the long story ----
 
+@pytest.mark.long
 def test_cards_recover_and_a_hot_one_is_held(long_story):
     m = long_story
     assert m.blind_s < 1 + 1 + 0.5, "at the floor within grace plus a second"
@@ -785,6 +789,7 @@ def test_cards_recover_and_a_hot_one_is_held(long_story):
     assert per_minute < 80
 
 
+@pytest.mark.long
 def test_a_dead_fan_is_named_with_what_to_do(dead_fan):
     text = dead_fan.event("failing_fan", 0, 100)
     assert "fan" in text and "replace" in text

@@ -13,7 +13,7 @@ import pytest
 from docker_engine import DockerEngine
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="a Docker Engine of one's own needs root"), pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="a Docker Engine of one's own needs root"), pytest.mark.timeout(1500), pytest.mark.long]
 
 
 def script(name, *words):

@@ -90,6 +90,7 @@ def test_rounds_come_once_a_second_in_few_writes(sim):
         assert 3.5 < time.monotonic() - began < 8
 
 
+@pytest.mark.alone
 def test_an_event_is_prompt(sim):
     with Instance(sim) as i, StubServer(i.dir / "run") as server:
         i.ready(4)
@@ -201,6 +202,7 @@ def test_host_readings_survive_a_server_that_is_away(sim):
         assert times == sorted(set(times)) and max(b - a for a, b in zip(times, times[1:])) < 1.9e9
 
 
+@pytest.mark.alone
 def test_nobody_disturbs_the_sampler(sim):
     """Node killed, server hung, link full of garbage: the sampler's rounds go on."""
     with Instance(sim, "--wait-ms", "100") as i, StubServer(i.dir / "run") as server:

@@ -23,6 +23,7 @@ def late_ms(lines, gpu):
                   if x.get("gpu") == gpu and "gpumgr_sampler_late_seconds" in x["metrics"])
 
 
+@pytest.mark.alone
 def test_first_sample_is_prompt(sim):
     with Instance(sim) as i:
         wait_for(lambda: (i.dir / "run/ring.0").exists(), "the ring")
@@ -31,6 +32,7 @@ def test_first_sample_is_prompt(sim):
         assert time.monotonic() - began < 2
 
 
+@pytest.mark.alone
 def test_a_call_that_never_returns_stops_nobody_else(sim):
     with Instance(sim, "--wait-ms", "100", "--sampler.lost-ms", "4000") as i:
         i.ready(8)
@@ -126,6 +128,7 @@ def test_the_old_laptop_part(tmp_path):
         assert metrics["gpu_temperature_celsius"] > 20
 
 
+@pytest.mark.alone
 def test_what_a_card_cannot_do_is_not_asked_again(tmp_path):
     """Failing calls cost, too: with prices on, the laptop part's dear refusals are made once."""
     with Simulator(tmp_path / "sim", "--model", "940mx", "--costs") as sim, Instance(sim, "--wait-ms", "20") as i:
@@ -221,6 +224,7 @@ def test_energy_follows_the_counter(sim):
         assert abs(i.gpu(0)["metrics"]["gpu_energy_joules_total"] - truth) < 0.1 * truth + 800
 
 
+@pytest.mark.long
 def test_killed_at_random_for_a_minute(sim):
     """Nothing is lost but the moments in which it was dead, and no reader sees a torn or invented value."""
     seed = random.randrange(1 << 30)

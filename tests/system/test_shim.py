@@ -361,7 +361,7 @@ def test_terminal_is_its_users_alone(place):
     ended(run, shim)
 
 
-@pytest.mark.parametrize("bad", [b"", b"x", b"\x31\x72\x6f\x6a", os.urandom(4000)])
+@pytest.mark.parametrize("bad", [b"", b"x", b"\x31\x72\x6f\x6a", os.urandom(4000)], ids=["nothing", "short", "magic", "noise"])
 def test_bad_orders_are_refused(place, bad):
     run = Run(place)
     shim = run.start([], order_bytes=bad)

@@ -201,6 +201,7 @@ def test_events(start):
     assert n.EventSetWait_v2(s, c.byref(e), 10) == nv.INVALID_ARGUMENT
 
 
+@pytest.mark.alone
 def test_event_wait_is_timely(start):
     sim, n = start("--gpus", 1)
     s, e = handle(), nv.Event()
@@ -248,6 +249,7 @@ def test_mig(start, model):
     assert n.GpmMigSampleGet(d, g["mig"][0]["gi"], sample) == want
 
 
+@pytest.mark.alone
 def test_costs(start):
     sim, n = start("--gpus", 1, "--costs")
     d = n.device()

@@ -140,6 +140,7 @@ def fill(pipe):
 
 # ---- the dead and the hung ----
 
+@pytest.mark.alone
 def test_a_killed_sampler_is_replaced_within_a_second(sim):
     with Instance(sim, "--wait-ms", "100") as i:
         i.ready(4)
@@ -503,6 +504,7 @@ class Notify:
                 return text
 
 
+@pytest.mark.alone
 def test_systemd_is_told(sim, tmp_path):
     notify = Notify(tmp_path / "notify")
     with Instance(sim, "--wait-ms", "100", env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "400000"}) as i:
@@ -627,6 +629,7 @@ def test_bad_control_messages_get_one_answer(sim, bytes_):
         assert not i.said("reload") and is_alive(i.sampler())
 
 
+@pytest.mark.alone
 def test_silent_clients_delay_nobody(sim):
     with Instance(sim, "--wait-ms", "50") as i:
         i.ready(4)
@@ -695,6 +698,7 @@ def test_a_kernel_log_that_is_rotated_or_emptied(sim, tmp_path):
         write("w", "few words", 3)
 
 
+@pytest.mark.alone
 def test_an_endless_empty_kernel_log_costs_nothing(sim):
     with Instance(sim, "--sampler.kmsg", "/dev/null") as i:
         i.ready(4)

@@ -53,6 +53,7 @@ def gpu_uuids(i):
 
 # ---- beginnings and ends ----
 
+@pytest.mark.alone
 def test_a_task_is_found_when_it_shows_and_its_end_is_exact(sim):
     with watching(sim) as i:
         ready(i)
@@ -95,6 +96,7 @@ def test_several_gpus_are_one_task_and_children_are_their_own(sim):
         assert table_of(i).one(both.pid)["state"] == RUNNING and len(table_of(i).of(both.pid)) == 1
 
 
+@pytest.mark.alone
 def test_a_number_that_is_used_again_is_another_task(sim):
     """The kernel gives the number we ask for: both tasks are there, told apart by their start."""
     last = Path("/proc/sys/kernel/ns_last_pid")
@@ -137,6 +139,7 @@ def test_who_was_there_before_is_marked_so(sim):
         assert task["flags"] & FOUND_LATE and task["state"] == RUNNING and task["source"] == BY_LIST
 
 
+@pytest.mark.alone
 def test_many_short_tasks(sim):
     """None is missed, none is counted twice, and the node is as small after it as before. TASKS_COUNT=10000 for ten thousand."""
     count = int(os.environ.get("TASKS_COUNT", "1000"))

@@ -83,6 +83,7 @@ def watched(sim, docker):
         yield w
 
 
+@pytest.mark.alone
 def test_alone_it_hits_and_beside_another_it_misses(watched):
     w = watched
     alone = w.run("4s", "--work", "1", name="alone")

@@ -128,6 +128,7 @@ def test_the_stop_ends_the_server_before_the_sampler(sim):
 
 # ---- whoever dies ----
 
+@pytest.mark.alone
 @pytest.mark.parametrize("part", ["node", "server"])
 def test_a_part_that_is_killed_comes_back_and_the_sampler_does_not_notice(sim, part):
     with Instance(sim, "--wait-ms", "100", role="up") as i:
