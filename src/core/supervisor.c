@@ -103,14 +103,14 @@ static void settings_simulate(struct settings *s) {
         instance_path(&self.instance, s->gpu_devices, sizeof s->gpu_devices, "sim/dev");
 }
 
-/* What anyone may read: not where messages go, which holds keys of others. */
+/* What anyone may read: no keys, and not where messages go, which holds keys of others. */
 static void settings_open(struct settings *s) {
     struct settings presets;
     char text[1100];
     settings_init(&presets);
     for (size_t i = 0; i < settings_count; i++) {
         const struct option *o = &settings_table[i];
-        if (strncmp(o->name, "tell.", 5) != 0) continue;
+        if (strncmp(o->name, "tell.", 5) != 0 && strcmp(o->name, "watchmen.token") != 0) continue;
         option_text(o, &presets, text, sizeof text);
         if (option_set(o, s, text, NULL) < 0) abort(); /* a preset is always taken */
     }

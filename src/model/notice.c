@@ -45,6 +45,14 @@ const struct event_row event_rows[] = {
     {"failing_limit",       "failing_limit",    NOTICE_SEVERITY, EVENT_INFO,     "Limit does not take"},
     {"failing_draw",        "failing_draw",     NOTICE_SEVERITY, EVENT_INFO,     "Draws beyond its limit"},
     {"failing_overuse",     "failing_overuse",  NOTICE_SEVERITY, EVENT_INFO,     "Too hot for too long"},
+    {"job_failed",          "job_failed",       NOTICE_ONCE,     EVENT_INFO,     "Job failed"},
+    {"job_not_started",     "job_failed",       NOTICE_ONCE,     EVENT_WARNING,  "Job could not be started"},
+    {"job_unknown",         "job_failed",       NOTICE_ONCE,     EVENT_WARNING,  "Job ended, its exit is not known"},
+    {"job_timeout",         "job_failed",       NOTICE_ONCE,     EVENT_INFO,     "Job reached its time limit"},
+    {"job_over_memory",     "job_failed",       NOTICE_ONCE,     EVENT_WARNING,  "Job took more memory than its share"},
+    {"job_idle",            "job_failed",       NOTICE_ONCE,     EVENT_WARNING,  "Job held a GPU idle"},
+    {"job_started",         "job",              NOTICE_SILENT,   EVENT_INFO,     "Job started"},
+    {"job_done",            "job",              NOTICE_SILENT,   EVENT_INFO,     "Job done"},
     {"failing_room",        "failing_room",     NOTICE_SEVERITY, EVENT_INFO,     "The room is too warm"},
 };
 /* clang-format on */

@@ -61,6 +61,15 @@ const struct option settings_table[] = {
     {"tell.mail_from",       "",               "Sender of the mail (empty: the first receiver)", OPT_TEXT, AT(tell_mail_from)},
     {"tell.mail_to",         "",               "Receivers of the mail, with commas", OPT_TEXT, AT(tell_mail_to)},
     {"tell.command",         "",               "Shell command to run for each message; JSON on its standard input, GPUMGR_* in its environment", OPT_TEXT, AT(tell_command)},
+    {"jobs.keep_days",       "30",             "How many days jobs that are over are kept, with their logs", OPT_INT, AT(jobs_keep_days), 1, 3660},
+    {"jobs.grace_s",         "10",             "A job that is told to end (TERM) is killed after so long", OPT_INT, AT(jobs_grace_s), 0, 3600},
+    {"jobs.fair_half_life_h", "24",            "Hours after which GPU time that a user had counts half against him", OPT_REAL, AT(jobs_fair_half_life_h), 0.1, 8760},
+    {"jobs.user_gpus",       "0",              "GPUs that one user may have at once; 0: as many as there are", OPT_INT, AT(jobs_user_gpus), 0, 4096},
+    {"jobs.user_gpu_hours",  "0",              "GPU hours that one user may have in seven days; 0: as many as there are", OPT_REAL, AT(jobs_user_gpu_hours), 0, 1000000},
+    {"watchmen.listen",      "",               "Where clients of watchmen are served, as 127.0.0.1:62333 (empty: nowhere)", OPT_TEXT, AT(watchmen_listen)},
+    {"watchmen.token",       "",               "What such a client must send; none: nothing (empty: one is made and kept in DIR/server/watchmen.token)", OPT_TEXT, AT(watchmen_token)},
+    {"watchmen.queue_timeout_s", "300",        "A watchmen client that is silent for longer is dropped, or has its GPUs", OPT_INT, AT(watchmen_timeout_s), 1, 86400},
+    {"watchmen.keep_h",      "48",             "How many hours its page shows entries that are over", OPT_REAL, AT(watchmen_keep_h), 0, 8760},
     {"log.level",            "info",           "How much to log", OPT_CHOICE, AT(log_level), .choices = "debug|info|warn|error"},
 };
 /* clang-format on */

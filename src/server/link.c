@@ -47,6 +47,7 @@ struct links {
     unsigned count, order_count;
     struct order *orders;
     uint64_t order_id;
+    struct link_jobs jobs; /* take NULL: nobody wants them */
 };
 
 /* ---- orders ---- */
@@ -86,6 +87,16 @@ int link_order(struct links *l, struct live_node *n, struct wire_order *o, link_
     return 0;
 }
 
+int link_send(struct links *l, struct live_node *n, const struct buf *frames, struct error *e) {
+    struct link *link = n->link;
+    if (!link) return fail(e, -ENOTCONN, "node %s is not connected", n->name);
+    bufferevent_write(link->bev, frames->s, frames->len);
+    return 0;
+}
+
+void links_on_jobs(struct links *l, const struct link_jobs *jobs) { l->jobs = *jobs; }
+uid_t links_owner(const struct links *l) { return l->owner; }
+
 static void on_tick(void *ctx) {
     struct links *l = ctx;
     struct order *o;
@@ -101,6 +112,7 @@ static void link_free(struct link *k, const char *why) {
         log_line(why ? LOG_WARN : LOG_INFO, "node_left", -1, "node %s: %s", k->node->name,
                  why ? why : "its connection ended");
         live_part(k->links->live, k->node);
+        if (k->links->jobs.left) k->links->jobs.left(k->links->jobs.ctx, k->node);
     } else if (why) {
         log_line(LOG_WARN, "node_refused", -1, "a node's connection: %s", why);
     }
@@ -150,6 +162,7 @@ static void say_welcome(struct link *k) {
     free(w);
     n->is_welcomed = true;
     log_line(LOG_INFO, "node_came", -1, "node %s is connected, with %u GPUs and instances", n->name, n->devices);
+    if (k->links->jobs.came) k->links->jobs.came(k->links->jobs.ctx, n);
 }
 
 static int take_result(struct link *k, const struct wire_frame *f, struct error *e) {
@@ -161,11 +174,22 @@ static int take_result(struct link *k, const struct wire_frame *f, struct error 
     return 0;
 }
 
+static bool is_of_jobs(const struct wire_frame *f) {
+    return f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FREE && f->version == WIRE_VERSION;
+}
+
+static int take_jobs(struct link *k, const struct wire_frame *f, struct error *e) {
+    struct links *l = k->links;
+    if (!k->node) return fail(e, -EPROTO, "the node did not say who it is");
+    return l->jobs.take ? l->jobs.take(l->jobs.ctx, k->node, f, e) : 0;
+}
+
 static int take_frame(struct link *k, const struct wire_frame *f, struct error *e) {
     if (k->node && k->node->link != k)
         return fail(e, -EPROTO, "another connection of node %s took over", k->node->name);
     if (f->type == WIRE_ORDER_RESULT && f->version == WIRE_VERSION) return take_result(k, f, e);
     if (f->type == WIRE_BYE) return 0; /* it will close */
+    if (is_of_jobs(f)) return take_jobs(k, f, e);
     int r = live_take(k->links->live, &k->node, k, f, clock_boot_ns(), clock_real_ns(), e);
     if (r > 0) say_welcome(k);
     return r;

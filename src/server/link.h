@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "model/wire_server.h"
 #include "net/loop.h"
@@ -26,3 +27,17 @@ void link_end(struct links *l, const struct live_node *n, const char *why);
 typedef void (*link_done_fn)(void *ctx, int result, const char *sentence);
 int link_order(struct links *l, struct live_node *n, struct wire_order *o, link_done_fn done, void *ctx,
                struct error *e) MUST_CHECK;
+
+/* Who takes frames about jobs, hears of a node that was welcomed, and of one that left. A copy is kept. */
+struct link_jobs {
+    void *ctx;
+    int (*take)(void *ctx, struct live_node *n, const struct wire_frame *f, struct error *e);
+    void (*came)(void *ctx, struct live_node *n);
+    void (*left)(void *ctx, struct live_node *n);
+};
+void links_on_jobs(struct links *l, const struct link_jobs *jobs);
+
+/* Frames to a node; no answer is waited for. -ENOTCONN: there is no connection. */
+int link_send(struct links *l, struct live_node *n, const struct buf *frames, struct error *e) MUST_CHECK;
+
+uid_t links_owner(const struct links *l); /* of the instance */

@@ -115,22 +115,26 @@ static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t ma
     streams_event(self.streams, ev, id, n->name, gpu_of(n, ev));
 }
 
-void server_event(struct server *s, const struct live_node *n, const char *kind, enum event_severity severity,
-                  const char *text) {
+static void server_tell(struct server *s, const struct live_node *n, const struct event *ev) {
     static const char stream[] = "server";
     static int64_t last;
+    /* Marks grow, whatever the clock does. */
+    int64_t stored = (int64_t)tell_mark(s->tell, stream);
+    last = last > stored ? last : stored;
+    last = ev->real_ns > last ? ev->real_ns : last + 1;
+    tell_event(s->tell, &(struct tell_about){.stream = stream, .mark = (uint64_t)last, .node = n->name, .event = ev});
+    int64_t id = recorder_event(s->recorder, n, NULL, ev);
+    streams_event(s->streams, ev, id, n->name, NULL);
+}
+
+void server_event(struct server *s, const struct live_node *n, const char *kind, enum event_severity severity,
+                  const char *text) {
     struct event ev = {
         .boot_ns = clock_boot_ns(), .real_ns = clock_real_ns(), .severity = (int32_t)severity, .device = -1};
     snprintf(ev.kind, sizeof ev.kind, "%s", kind);
     snprintf(ev.text, sizeof ev.text, "%s", text);
-    /* Marks grow, whatever the clock does. */
-    int64_t stored = (int64_t)tell_mark(s->tell, stream);
-    last = last > stored ? last : stored;
-    last = ev.real_ns > last ? ev.real_ns : last + 1;
-    tell_event(s->tell, &(struct tell_about){.stream = stream, .mark = (uint64_t)last, .node = n->name, .event = &ev});
-    int64_t id = recorder_event(s->recorder, n, NULL, &ev);
+    server_tell(s, n, &ev);
     recorder_soon(s->recorder);
-    streams_event(s->streams, &ev, id, n->name, NULL);
 }
 
 static void on_gone(void *ctx, struct live_node *n) {
@@ -170,6 +174,20 @@ static void on_boot(void *ctx, struct live_node *n) { recorder_boot(self.recorde
 
 static void on_round(void *ctx, struct live_node *n) { streams_round(self.streams); }
 
+static void on_job_event(void *ctx, const char *node, const struct event *ev) {
+    const struct live_node *n = live_find_node(&self.live, node);
+    if (n && self.recorder && !self.is_stopping) server_tell(&self, n, ev);
+}
+
+static int queue_make(struct error *e) {
+    struct queue_setup setup = {.loop = self.loop,
+                                .state = self.state,
+                                .live = &self.live,
+                                .settings = &self.settings,
+                                .on_event = on_job_event};
+    return queue_new(&setup, &self.queue, e);
+}
+
 static void on_moved(void *ctx, struct live_node *n, const char *to) {
     char text[160];
     snprintf(text, sizeof text, "its GPUs are those of %s now, so it is that machine", to);
@@ -206,7 +224,9 @@ static int live_make(struct error *e) {
     if (r < 0) return r;
     self.streams = streams_new(self.loop, &self.live, routes_may_read, &self);
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
-    return links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
+    r = links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
+    if (r >= 0) queue_start(self.queue, self.links);
+    return r;
 }
 
 /* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
@@ -303,6 +323,7 @@ static int start(char **argv, struct error *e) {
     r = loop_new(&self.loop, e);
     if (r >= 0) r = state_make(e);
     if (r >= 0) r = listen_all(e);
+    if (r >= 0) r = queue_make(e);
     if (r >= 0) r = accounts_start(e);
     if (r >= 0) r = live_make(e);
     if (r < 0) return r;
@@ -347,6 +368,7 @@ static int serve_main(int argc, char **argv) {
     state_close(self.state);
     roster_free(self.roster);
     tell_free(self.tell);
+    queue_free(self.queue);
     auth_free(self.auth);
     tls_free(self.tls);
     loop_free(self.loop);

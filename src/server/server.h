@@ -16,6 +16,7 @@
 #include "server/link.h"
 #include "server/live.h"
 #include "server/privilege.h"
+#include "server/queue.h"
 #include "server/recorder.h"
 #include "server/roster.h"
 #include "server/state.h"
@@ -38,6 +39,7 @@ struct server {
     struct roster *roster;
     struct recorder *recorder;
     struct links *links;
+    struct queue *queue;
     struct streams *streams;
     struct tell *tell;
     struct exporter exporter;

@@ -39,6 +39,29 @@ static const char *const steps[] = {
     /* The machines that belong here. gpus: UUIDs with blanks between them, as they were last told. */
     "CREATE TABLE nodes(name TEXT PRIMARY KEY, seen INTEGER NOT NULL, is_gone INTEGER NOT NULL, gpus TEXT NOT NULL)"
     "  WITHOUT ROWID;",
+
+    /* The queue. Times are nanoseconds. An element of an array has a row in runs from its first grant on, one for each attempt;
+     * attempt 0: it was cancelled before. again: another attempt follows. usage: of runs that ended, by the hour they held
+     * their GPUs in. */
+    "CREATE TABLE jobs(id INTEGER PRIMARY KEY AUTOINCREMENT, submitted INTEGER NOT NULL, uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL, account TEXT NOT NULL, node TEXT NOT NULL, origin INTEGER NOT NULL,"
+    "  priority INTEGER NOT NULL, elements INTEGER NOT NULL, at_once INTEGER NOT NULL, is_held INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL, is_over INTEGER NOT NULL, ended INTEGER NOT NULL, text TEXT NOT NULL,"
+    "  record BLOB NOT NULL, seal BLOB NOT NULL);"
+    "CREATE INDEX jobs_open ON jobs(id) WHERE is_over=0;"
+    "CREATE INDEX jobs_ended ON jobs(ended) WHERE is_over=1;"
+    "CREATE TABLE runs(job INTEGER NOT NULL, element INTEGER NOT NULL, attempt INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL, again INTEGER NOT NULL, stop INTEGER NOT NULL, gpus TEXT NOT NULL,"
+    "  granted INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, reason INTEGER NOT NULL,"
+    "  has_exit INTEGER NOT NULL, code INTEGER NOT NULL, signal INTEGER NOT NULL, gpu_seconds REAL, energy_joules REAL,"
+    "  cpu_seconds REAL, gpu_ratio REAL, cpu_ratio REAL, memory_peak INTEGER NOT NULL, memory_total INTEGER NOT NULL,"
+    "  host_peak INTEGER NOT NULL, log_bytes INTEGER NOT NULL, text TEXT NOT NULL,"
+    "  PRIMARY KEY(job, element, attempt)) WITHOUT ROWID;"
+    "CREATE TABLE cordons(uuid TEXT PRIMARY KEY, reason TEXT NOT NULL, who TEXT NOT NULL, since INTEGER NOT NULL)"
+    "  WITHOUT ROWID;"
+    "CREATE TABLE usage(hour INTEGER NOT NULL, user TEXT NOT NULL, held_s REAL NOT NULL, used_s REAL NOT NULL,"
+    "  energy_j REAL NOT NULL, wait_s REAL NOT NULL, runs INTEGER NOT NULL, failed INTEGER NOT NULL,"
+    "  PRIMARY KEY(hour, user)) WITHOUT ROWID;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

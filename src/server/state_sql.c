@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "base/file.h"
 #include "server/secrets.h"
 
-enum { BUSY_MS = 5000, KEPT = 48 };
+enum { BUSY_MS = 5000, KEPT = 80 };
 
 /* Statements are prepared once: their texts are literals, so the address names them. */
 struct sql {
@@ -119,6 +120,12 @@ static int bind(struct sql *db, sqlite3_stmt *q, const char *types, va_list ap, 
         } else if (*types == 's') {
             const char *s = va_arg(ap, const char *);
             r = s ? sqlite3_bind_text(q, at, s, -1, SQLITE_TRANSIENT) : sqlite3_bind_null(q, at);
+        } else if (*types == 'd') {
+            double v = va_arg(ap, double); /* SQLite keeps no NaN: it is a null there */
+            r = sqlite3_bind_double(q, at, v);
+        } else if (*types == 'b') {
+            const void *blob = va_arg(ap, const void *);
+            r = sqlite3_bind_blob64(q, at, blob ? blob : "", va_arg(ap, size_t), SQLITE_STATIC);
         } else if (*types == 'h') {
             r = sqlite3_bind_blob(q, at, va_arg(ap, const uint8_t *), SECRETS_HASH, SQLITE_TRANSIENT);
         } else {
@@ -180,6 +187,16 @@ int64_t sql_row_int(const struct sql_row *row, int column) { return sqlite3_colu
 const char *sql_row_text(const struct sql_row *row, int column) {
     const char *s = (const char *)sqlite3_column_text(row->statement, column);
     return s ? s : "";
+}
+
+double sql_row_real(const struct sql_row *row, int column) {
+    return sql_row_is_null(row, column) ? NAN : sqlite3_column_double(row->statement, column);
+}
+
+const void *sql_row_blob(const struct sql_row *row, int column, size_t *ret_len) {
+    const void *blob = sqlite3_column_blob(row->statement, column);
+    *ret_len = (size_t)sqlite3_column_bytes(row->statement, column);
+    return blob ? blob : "";
 }
 
 bool sql_row_hash(const struct sql_row *row, int column, uint8_t *ret) {

@@ -1,10 +1,12 @@
 /* SQLite for the state file, known in state_sql.c only: one statement a call, values by a format, rows one by one. Used
  * on the store thread, and before it starts.
  *
- * Formats: i int64_t; s const char * (NULL: null); h const uint8_t * of SECRETS_HASH bytes. */
+ * Formats: i int64_t; d double (NaN: null); s const char * (NULL: null); h const uint8_t * of SECRETS_HASH bytes; b const
+ * void * and size_t, which must stay until the call returns. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -34,5 +36,7 @@ int sql_int(struct sql *db, int64_t *ret, struct error *e, const char *text, con
 /* Columns of a row, from 0. A text is valid until the walk goes on; null is "" or 0. */
 int64_t sql_row_int(const struct sql_row *row, int column);
 const char *sql_row_text(const struct sql_row *row, int column);
-bool sql_row_hash(const struct sql_row *row, int column, uint8_t *ret); /* false: not SECRETS_HASH bytes */
+bool sql_row_hash(const struct sql_row *row, int column, uint8_t *ret);           /* false: not SECRETS_HASH bytes */
+double sql_row_real(const struct sql_row *row, int column);                       /* null: NaN */
+const void *sql_row_blob(const struct sql_row *row, int column, size_t *ret_len); /* as long as a text */
 bool sql_row_is_null(const struct sql_row *row, int column);

@@ -1,0 +1,428 @@
+#include "server/queue.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "server/queue_own.h"
+
+#define TICK_MS 1000
+#define WEEK_HOURS 168
+#define HOUR_NS (3600 * NS_PER_S)
+#define TRIM_TICKS 600
+
+char *queue_copy(const char *text) {
+    char *s = strdup(text);
+    if (!s) abort();
+    return s;
+}
+
+/* ---- jobs ---- */
+
+void queue_job_free(struct queue_job *j) {
+    if (!j) return;
+    while (j->runs) queue_run_drop(j->runs);
+    free(j->user);
+    free(j->account);
+    free(j->node);
+    free(j->text);
+    free(j->record);
+    free(j->element);
+    free(j->after);
+    free(j->last_gpus);
+    free(j);
+}
+
+static void after_take(struct queue_job *j) {
+    unsigned n = j->spec.after.count;
+    if (!n) return;
+    j->after = calloc(n, sizeof *j->after);
+    if (!j->after) abort();
+    for (const char *w = NULL; j->after_count < n && (w = job_word_next(&j->spec.after, w));) {
+        char *end;
+        struct queue_after *a = &j->after[j->after_count++];
+        a->job = strtoll(w, &end, 10);
+        a->any = strcmp(end, ":any") == 0;
+    }
+}
+
+struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e) {
+    struct queue_job *j = calloc(1, sizeof *j);
+    void *record = malloc(row->record_len ? row->record_len : 1);
+    struct queue_element *element = calloc(row->elements ? row->elements : 1, sizeof *element);
+    if (!j || !record || !element) abort();
+    memcpy(record, row->record, row->record_len);
+    *j = (struct queue_job){.id = row->id,
+                            .submitted_ns = row->submitted_ns,
+                            .uid = row->uid,
+                            .elements = row->elements ? row->elements : 1,
+                            .at_once = row->at_once,
+                            .origin = row->origin,
+                            .priority = row->priority,
+                            .is_held = row->is_held,
+                            .user = queue_copy(row->user),
+                            .account = queue_copy(row->account),
+                            .node = queue_copy(row->node),
+                            .text = queue_copy(row->text ? row->text : ""),
+                            .record = record,
+                            .record_len = row->record_len,
+                            .element = element};
+    j->counts[JOB_WAITING] = j->elements;
+    if (job_decode(j->record, j->record_len, &j->spec, e) < 0) {
+        queue_job_free(j);
+        return NULL;
+    }
+    after_take(j);
+    return j;
+}
+
+struct queue_job *queue_find(const struct queue *q, int64_t id) {
+    size_t low = 0, high = q->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (q->job[middle]->id == id) return q->job[middle];
+        if (q->job[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+void queue_add(struct queue *q, struct queue_job *j) {
+    if (q->count == q->cap) {
+        q->cap = q->cap ? 2 * q->cap : 256;
+        q->job = realloc(q->job, q->cap * sizeof *q->job);
+        if (!q->job) abort();
+    }
+    q->job[q->count++] = j;
+    q->dependents += j->after_count > 0;
+    j->is_changed = true;
+}
+
+static bool has_waiting(const struct queue_job *j) { return j->counts[JOB_WAITING] || j->counts[JOB_HELD]; }
+
+/* Of a job with several elements: what goes on counts before what waits, and that before what went wrong. */
+enum job_state queue_job_state(const struct queue_job *j) {
+    static const enum job_state ends[] = {JOB_FAILED, JOB_UNKNOWN, JOB_TIMEOUT, JOB_CANCELLED};
+    if (j->counts[JOB_RUNNING]) return JOB_RUNNING;
+    if (j->counts[JOB_GRANTED]) return JOB_GRANTED;
+    if (j->counts[JOB_ENDING] && !has_waiting(j)) return JOB_ENDING;
+    if (has_waiting(j)) return j->is_held || j->after_count || !j->counts[JOB_WAITING] ? JOB_HELD : JOB_WAITING;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (j->counts[ends[i]]) return ends[i];
+    return JOB_DONE;
+}
+
+void queue_element_set(struct queue *q, struct queue_job *j, uint32_t element, enum job_state to) {
+    struct queue_element *at = &j->element[element];
+    if (at->state == to) return;
+    j->counts[at->state]--;
+    j->counts[to]++;
+    at->state = (uint8_t)to;
+    if (to == JOB_WAITING && element < j->cursor) j->cursor = element;
+    queue_touch(q, j);
+}
+
+void queue_job_settle(struct queue *q, struct queue_job *j) {
+    enum job_state state = queue_job_state(j);
+    if (!job_state_is_over(state) || j->ended_ns) return;
+    j->ended_ns = clock_real_ns();
+    queue_touch(q, j);
+    queue_resolve(q, j->id, state);
+}
+
+static bool after_drop(struct queue_job *j, int64_t id, bool *ret_any) {
+    for (unsigned i = 0; i < j->after_count; i++) {
+        if (j->after[i].job != id) continue;
+        *ret_any = j->after[i].any;
+        j->after[i] = j->after[--j->after_count];
+        return true;
+    }
+    return false;
+}
+
+/* One that can never start any more ends itself, and whoever waits for that one, too. */
+void queue_resolve(struct queue *q, int64_t id, enum job_state state) {
+    for (size_t i = 0; q->dependents && i < q->count; i++) {
+        struct queue_job *j = q->job[i];
+        bool any;
+        if (!j->after_count || !after_drop(j, id, &any)) continue;
+        q->dependents -= !j->after_count;
+        queue_touch(q, j);
+        if (state == JOB_DONE || any) {
+            queue_want_pass(q);
+            continue;
+        }
+        char text[120];
+        snprintf(text, sizeof text, "job %lld, which it was to follow, ended as: %s", (long long)id,
+                 job_state_name(state));
+        q->dependents -= j->after_count > 0;
+        j->after_count = 0;
+        queue_cancel_elements(q, j, -1, text);
+        queue_job_settle(q, j);
+    }
+}
+
+/* ---- runs ---- */
+
+struct queue_run *queue_run_find(const struct queue *q, const struct wire_run_key *k) {
+    struct queue_job *j = queue_find(q, k->job);
+    for (struct queue_run *r = j ? j->runs : NULL; r; r = r->next)
+        if (r->of.key.element == k->element && r->of.key.attempt == k->attempt) return r;
+    return NULL;
+}
+
+void queue_run_drop(struct queue_run *r) {
+    for (struct queue_run **at = &r->job->runs; *at; at = &(*at)->next) {
+        if (*at != r) continue;
+        *at = r->next;
+        break;
+    }
+    free(r);
+}
+
+/* ---- users ---- */
+
+struct queue_user *queue_user_of(struct queue *q, const char *name) {
+    for (size_t i = 0; i < q->users; i++)
+        if (strcmp(q->user[i].name, name) == 0) return &q->user[i];
+    q->user = realloc(q->user, (q->users + 1) * sizeof *q->user);
+    if (!q->user) abort();
+    q->user[q->users] = (struct queue_user){.name = queue_copy(name)};
+    return &q->user[q->users++];
+}
+
+double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns) {
+    double half_ns = q->settings->jobs_fair_half_life_h * (double)HOUR_NS;
+    int64_t past_ns = now_ns > u->usage_ns ? now_ns - u->usage_ns : 0;
+    return u->usage_s * exp2(-(double)past_ns / half_ns);
+}
+
+void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t now_ns) {
+    struct queue_user *u = queue_user_of(q, user);
+    u->usage_s = queue_usage_at(q, u, now_ns) + held_s;
+    u->usage_ns = now_ns;
+    u->week_s += held_s;
+}
+
+/* ---- from the file ---- */
+
+static int load_job(void *ctx, const struct queue_job_row *row, struct error *e) {
+    struct queue *q = ctx;
+    struct queue_job *j = queue_job_new(row, e);
+    if (!j) { /* written by a newer gpumgr, or by nobody we know: it stays in the file */
+        log_line(LOG_ERROR, "job_unread", -1, "job %lld cannot be read: %s", (long long)row->id, e->text);
+        return 0;
+    }
+    queue_add(q, j);
+    if (row->state == JOB_ENDING) j->is_touched = true; /* marks it for load_end */
+    return 0;
+}
+
+static struct queue_run *run_from(struct queue_job *j, const struct queue_run_row *row) {
+    unsigned n = *row->gpus != 0;
+    for (const char *s = row->gpus; *s; s++) n += *s == ',';
+    struct queue_run *r = calloc(1, sizeof *r + n * sizeof r->uuid[0]);
+    if (!r) abort();
+    *r = (struct queue_run){.next = j->runs,
+                            .job = j,
+                            .of = row->of,
+                            .state = (enum job_state)row->state,
+                            .stop = row->stop,
+                            .is_stored = true,
+                            .granted_ns = row->granted_ns};
+    for (const char *s = row->gpus; *s && r->gpus < n; r->gpus++) {
+        size_t len = strcspn(s, ",");
+        if (len < sizeof r->uuid[0]) memcpy(r->uuid[r->gpus], s, len);
+        s += len + (s[len] == ',');
+    }
+    j->runs = r;
+    return r;
+}
+
+static int load_run(void *ctx, const struct queue_run_row *row, struct error *e) {
+    struct queue *q = ctx;
+    struct queue_job *j = queue_find(q, row->of.key.job);
+    if (!j || row->of.key.element >= j->elements || row->state >= JOB_STATE_COUNT) return 0;
+    struct queue_element *at = &j->element[row->of.key.element];
+    bool is_over = job_state_is_over((enum job_state)row->state);
+    enum job_state state = is_over && row->again ? JOB_WAITING : (enum job_state)row->state;
+    j->counts[at->state]--;
+    j->counts[state]++;
+    at->state = (uint8_t)state;
+    at->attempt = (uint16_t)row->of.key.attempt;
+    at->failures += is_over && row->again && row->of.reason != JOB_BY_PREEMPT;
+    if (!is_over) {
+        run_from(j, row);
+    } else if (row->of.end_ns >= j->last.end_ns) {
+        j->last = row->of;
+        free(j->last_gpus);
+        j->last_gpus = queue_copy(row->gpus);
+    }
+    return 0;
+}
+
+static void load_cordon(void *ctx, const char *uuid, const char *reason, const char *who, int64_t since_ns) {
+    struct queue *q = ctx;
+    q->gpu = realloc(q->gpu, (q->gpus + 1) * sizeof *q->gpu);
+    if (!q->gpu) abort();
+    struct queue_gpu *g = &q->gpu[q->gpus++];
+    *g = (struct queue_gpu){.index = -1,
+                            .cordon = queue_copy(reason),
+                            .cordon_who = queue_copy(who),
+                            .cordon_ns = since_ns,
+                            .is = {.verdict = OCCUPANCY_UNKNOWN}};
+    snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
+}
+
+static void load_usage(void *ctx, const char *user, int64_t hour, double held_s) {
+    struct queue *q = ctx;
+    int64_t now_ns = clock_real_ns(), then_ns = (hour + 1) * HOUR_NS;
+    struct queue_user *u = queue_user_of(q, user);
+    struct queue_user one = {.usage_s = held_s, .usage_ns = then_ns};
+    u->usage_s = queue_usage_at(q, u, now_ns) + queue_usage_at(q, &one, now_ns);
+    u->usage_ns = now_ns;
+    u->week_s += held_s;
+}
+
+static int load_work(struct sql *db, void *ctx, struct error *e) {
+    const struct queue_reader reader = {ctx, load_job, load_run, load_cordon, load_usage};
+    return queue_store_read(db, clock_real_ns() / HOUR_NS - WEEK_HOURS, &reader, e);
+}
+
+/* A job that was told to end as a whole has no row for each element that had not begun. What it waited for may have ended in
+ * the very moment in which the server did. */
+static void load_end(struct queue *q) {
+    for (size_t i = 0; i < q->count; i++) {
+        struct queue_job *j = q->job[i];
+        bool is_ending = j->is_touched;
+        j->is_touched = false;
+        for (uint32_t k = 0; is_ending && k < j->elements; k++)
+            if (j->element[k].state == JOB_WAITING) queue_element_set(q, j, k, JOB_CANCELLED);
+        if (is_ending) queue_job_settle(q, j);
+    }
+    for (size_t i = 0; i < q->count; i++) queue_job_settle(q, q->job[i]);
+}
+
+/* ---- time ---- */
+
+static int trim_work(struct sql *db, void *ctx, struct error *e) {
+    const struct queue *q = ctx;
+    return queue_store_trim(db, clock_real_ns() - q->settings->jobs_keep_days * 24 * HOUR_NS, e);
+}
+
+/* Jobs that are over leave the memory after a while: the file has them. */
+static void drop_ended(struct queue *q, int64_t now_ns) {
+    size_t kept = 0, ended = 0;
+    for (size_t i = 0; i < q->count; i++) ended += q->job[i]->ended_ns != 0;
+    if (!ended) return;
+    for (size_t i = 0; i < q->count; i++) {
+        struct queue_job *j = q->job[i];
+        bool is_old = j->ended_ns && (now_ns - j->ended_ns > QUEUE_ENDED_NS || ended > QUEUE_ENDED_MAX);
+        if (is_old && !j->is_touched && !j->is_changed) {
+            ended--;
+            queue_job_free(j);
+        } else {
+            q->job[kept++] = j;
+        }
+    }
+    q->count = kept;
+}
+
+static void tick(void *ctx) {
+    struct queue *q = ctx;
+    static unsigned ticks;
+    if (q->is_stopping) return;
+    queue_retry_tick(q, clock_boot_ns());
+    queue_asks_end(q, NULL, clock_boot_ns());
+    drop_ended(q, clock_real_ns());
+    queue_want_pass(q); /* estimates, limits and deadlines move with the time */
+    if (++ticks % TRIM_TICKS == 0) {
+        struct error e;
+        if (state_submit(q->state, trim_work, NULL, q, &e) < 0) log_line(LOG_WARN, "jobs_trim", -1, "%s", e.text);
+    }
+}
+
+/* ---- what nodes say ---- */
+
+static int take(void *ctx, struct live_node *n, const struct wire_frame *f, struct error *e) {
+    struct queue *q = ctx;
+    switch (f->type) {
+    case WIRE_JOB_SUBMIT: return queue_take_submit(q, n, f, e);
+    case WIRE_JOB_CONTROL: return queue_take_control(q, n, f, e);
+    case WIRE_JOB_RUN: return queue_take_run(q, n, f, e);
+    case WIRE_JOB_FREE: return queue_take_free(q, n, f, e);
+    case WIRE_JOB_SEALED: return queue_take_sealed(q, f, e);
+    case WIRE_JOB_LOG: return queue_take_log(q, f, e);
+    default: return 0;
+    }
+}
+
+static void came(void *ctx, struct live_node *n) {
+    struct queue *q = ctx;
+    queue_gpus_read(q);
+    for (size_t i = 0; i < q->gpus; i++) /* what it said in another session may be over */
+        if (strcmp(q->gpu[i].node, n->name) == 0) q->gpu[i].is.verdict = OCCUPANCY_UNKNOWN;
+    queue_tell_runs(q, n);
+    queue_want_pass(q);
+}
+
+static void left(void *ctx, struct live_node *n) {
+    struct queue *q = ctx;
+    queue_asks_end(q, n->name, 0);
+    queue_want_pass(q);
+}
+
+/* ---- beginning and end ---- */
+
+int queue_new(const struct queue_setup *setup, struct queue **ret, struct error *e) {
+    struct queue *q = calloc(1, sizeof *q);
+    if (!q) abort();
+    *q = (struct queue){.loop = setup->loop,
+                        .state = setup->state,
+                        .live = setup->live,
+                        .settings = setup->settings,
+                        .on_event = setup->on_event,
+                        .event_ctx = setup->ctx,
+                        .gpu_shape = 1};
+    int r = state_run(q->state, load_work, q, e);
+    if (r < 0) {
+        queue_free(q);
+        return fail_in(e, r, "the queue");
+    }
+    *ret = q;
+    return 0;
+}
+
+void queue_start(struct queue *q, struct links *links) {
+    q->links = links;
+    load_end(q);
+    links_on_jobs(links, &(struct link_jobs){q, take, came, left});
+    loop_every(q->loop, TICK_MS, tick, q);
+}
+
+void queue_free(struct queue *q) {
+    if (!q) return;
+    q->is_stopping = true;
+    for (size_t i = 0; i < q->count; i++) queue_job_free(q->job[i]);
+    free(q->job);
+    queue_gpus_done(q);
+    for (size_t i = 0; i < q->users; i++) free(q->user[i].name);
+    free(q->user);
+    while (q->retries) {
+        struct queue_retry *r = q->retries;
+        q->retries = r->next;
+        free(r);
+    }
+    while (q->asks) {
+        struct queue_ask_open *a = q->asks;
+        q->asks = a->next;
+        free(a);
+    }
+    queue_flush_free(q->flush);
+    free(q);
+}

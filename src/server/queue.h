@@ -1,0 +1,112 @@
+/* The queue: jobs that wait, run and lately ended, in memory beside their rows in the state file (queue_store). Belongs to
+ * the loop's thread.
+ *
+ * Memory goes first, the file follows, the word to anybody else comes last: a change marks what it touched, `settle`
+ * (posted to the loop, once for whatever happens in one turn) makes a scheduling pass and writes all that was touched in one
+ * transaction, and only after the commit a grant is sent, an end is acknowledged, a caller is answered. What could not be
+ * written is written again with the next change or second. A server that is killed at any point finds in its file what it
+ * told anybody; what it had not written comes again from the nodes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "model/event.h"
+#include "model/settings.h"
+#include "model/wire_run.h"
+#include "server/link.h"
+#include "server/live.h"
+#include "server/queue_store.h"
+#include "server/state.h"
+
+struct queue;
+struct queue_job;
+
+/* Something that belongs into the list of events. */
+typedef void (*queue_event_fn)(void *ctx, const char *node, const struct event *ev);
+
+struct queue_setup {
+    struct loop *loop;
+    struct state *state;
+    struct live *live;
+    const struct settings *settings; /* those of the server: they may change */
+    queue_event_fn on_event;         /* may be NULL */
+    void *ctx;
+};
+
+/* While state_run is still allowed: reads what an earlier server left. */
+int queue_new(const struct queue_setup *setup, struct queue **ret, struct error *e) MUST_CHECK;
+/* The links are made later than the queue; nothing happens before. */
+void queue_start(struct queue *q, struct links *links);
+void queue_free(struct queue *q); /* accepts NULL */
+
+/* ---- handing in ---- */
+
+struct queue_submit {
+    const struct wire_sealed *jobs;
+    size_t count;
+    const char *node, *account; /* account "": it came over the node's socket */
+    enum queue_origin origin;
+};
+/* first: the number of the first job. negative: none was taken. */
+typedef void (*queue_submitted_fn)(void *ctx, int result, int64_t first, const struct error *e);
+/* `done` is called once, after the commit, unless this fails. The bytes are copied. */
+int queue_submit(struct queue *q, const struct queue_submit *s, queue_submitted_fn done, void *ctx, struct error *e)
+    MUST_CHECK;
+/* What is wrong with a job that this machine can never run, or with whom it waits for. */
+int queue_admit(struct queue *q, const struct job_spec *s, const char *node, struct error *e) MUST_CHECK;
+
+/* Has a node seal a record for an account; `done` gets it, or a sentence, once. */
+typedef void (*queue_sealed_fn)(void *ctx, int result, const struct wire_sealed *s, const char *sentence);
+int queue_seal(struct queue *q, const char *node, const char *account, bool is_admin, const struct buf *record,
+               queue_sealed_fn done, void *ctx, struct error *e) MUST_CHECK;
+/* The node that a job of this spec would go to: that of its GPUs, else the one with most that are free. NULL: none. */
+const char *queue_node_for(struct queue *q, const struct job_spec *s);
+
+/* ---- control ---- */
+
+/* Who asks. */
+struct queue_who {
+    bool is_admin;
+    bool has_uid;
+    uint32_t uid;
+    const char *account; /* or "" */
+};
+bool queue_may(const struct queue_job *j, const struct queue_who *who);
+
+/* Called after the commit. */
+typedef void (*queue_done_fn)(void *ctx, int result, const struct error *e);
+struct queue_order {
+    enum wire_control_verb verb;
+    int64_t job, element; /* element: a number as people see it; -1: all */
+    int64_t value;
+};
+/* `done` is called once, unless this fails: -ENOENT, -EACCES, -EBUSY (it is over). */
+int queue_control(struct queue *q, const struct queue_who *who, const struct queue_order *o, queue_done_fn done,
+                  void *ctx, struct error *e) MUST_CHECK;
+/* reason NULL: back in service. */
+int queue_cordon(struct queue *q, const char *uuid, const char *reason, const char *who, queue_done_fn done, void *ctx,
+                 struct error *e) MUST_CHECK;
+
+/* ---- looking ---- */
+
+struct queue_job *queue_find(const struct queue *q, int64_t id); /* NULL: unknown, or over for long */
+
+/* "waiting", "running", "gpus" and "plan": keys for an open object. */
+void queue_json(struct queue *q, struct buf *b, size_t limit);
+/* A job with its place, reason and estimate where it waits. */
+void queue_json_job(struct queue *q, struct buf *b, const struct queue_job *j);
+/* The active runs of a job, as items of an open list. */
+void queue_json_runs(struct queue *q, struct buf *b, const struct queue_job *j);
+/* "jobs":[what changed since the streams were last told]; nothing where nothing did. b NULL: only notes it. */
+bool queue_json_delta(struct queue *q, struct buf *b);
+/* "jobs":[those that run, the first that wait, those that ended lately] */
+void queue_json_snapshot(struct queue *q, struct buf *b);
+
+/* ---- logs ---- */
+
+typedef void (*queue_log_fn)(void *ctx, int result, const struct wire_log *log, const char *sentence);
+int queue_log(struct queue *q, const char *node, const struct wire_log_ask *ask, queue_log_fn done, void *ctx,
+              struct error *e) MUST_CHECK;

@@ -1,0 +1,103 @@
+/* The GPUs that can be given away: what live knows of them, what their nodes measured, who took one out of service. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "server/queue_own.h"
+
+static void gpu_done(struct queue_gpu *g) {
+    free(g->cordon);
+    free(g->cordon_who);
+}
+
+void queue_gpus_done(struct queue *q) {
+    for (size_t i = 0; i < q->gpus; i++) gpu_done(&q->gpu[i]);
+    free(q->gpu);
+    q->gpu = NULL;
+    q->gpus = 0;
+}
+
+struct queue_gpu *queue_gpu_find(const struct queue *q, const char *uuid) {
+    for (size_t i = 0; i < q->gpus; i++)
+        if (strcmp(q->gpu[i].uuid, uuid) == 0) return &q->gpu[i];
+    return NULL;
+}
+
+bool queue_gpu_is(const struct queue_gpu *g, const char *word) {
+    char index[16];
+    snprintf(index, sizeof index, "%d", g->index);
+    return strcmp(word, index) == 0 || strcmp(word, g->uuid) == 0;
+}
+
+static struct queue_gpu *gpu_add(struct queue *q, const char *uuid) {
+    q->gpu = realloc(q->gpu, (q->gpus + 1) * sizeof *q->gpu);
+    if (!q->gpu) abort();
+    struct queue_gpu *g = &q->gpu[q->gpus++];
+    *g = (struct queue_gpu){.is = {.verdict = OCCUPANCY_UNKNOWN}};
+    snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
+    return g;
+}
+
+/* A card that is cut into instances is given away by nobody as a whole. */
+static bool has_instances(const struct live_node *n, uint16_t device) {
+    for (uint16_t i = 0; i < n->devices; i++)
+        if (n->device[i].is_known && n->device[i].is.parent == device) return true;
+    return false;
+}
+
+static uint64_t memory_of(const struct live_node *n, const struct live_device *d) {
+    int64_t now_ns = live_node_now(n, clock_boot_ns());
+    if (latest_has(&d->latest, METRIC_MEMORY_TOTAL, now_ns)) return (uint64_t)d->latest.of[METRIC_MEMORY_TOTAL].value;
+    return d->latest.of[METRIC_MEMORY_TOTAL].value > 0 ? (uint64_t)d->latest.of[METRIC_MEMORY_TOTAL].value : 0;
+}
+
+static int by_place(const void *a, const void *b) {
+    const struct queue_gpu *x = a, *y = b;
+    int order = strcmp(x->node, y->node);
+    if (order) return order;
+    return x->index != y->index ? (x->index > y->index) - (x->index < y->index) : strcmp(x->uuid, y->uuid);
+}
+
+static void read_node(struct queue *q, const struct live_node *n) {
+    for (uint16_t i = 0; i < n->devices; i++) {
+        const struct live_device *d = &n->device[i];
+        if (!d->is_known || live_is_instance(d) || has_instances(n, i)) continue;
+        struct queue_gpu *g = queue_gpu_find(q, d->is.uuid);
+        if (!g) g = gpu_add(q, d->is.uuid);
+        snprintf(g->node, sizeof g->node, "%s", n->name);
+        g->index = d->is.index;
+        g->is_here = n->link && n->is_welcomed;
+    }
+}
+
+void queue_gpus_read(struct queue *q) {
+    for (size_t i = 0; i < q->gpus; i++) q->gpu[i].is_here = false;
+    for (size_t i = 0; i < q->live->count; i++) read_node(q, q->live->node[i]);
+    if (q->live_shape != q->live->shape) {
+        q->live_shape = q->live->shape;
+        q->gpu_shape++;
+        if (q->gpus) qsort(q->gpu, q->gpus, sizeof *q->gpu, by_place);
+    }
+    for (size_t i = 0; i < q->gpus; i++) {
+        struct live_node *n;
+        const struct live_device *d = live_find_gpu(q->live, q->gpu[i].uuid, &n);
+        uint64_t bytes = d ? memory_of(n, d) : 0;
+        if (bytes) q->gpu[i].memory_bytes = bytes;
+    }
+}
+
+int queue_take_free(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) {
+    struct wire_frees list;
+    struct wire_free is;
+    int r = wire_get_frees(f, &list, e);
+    if (r < 0) return r;
+    queue_gpus_read(q);
+    while (wire_next_free(&list, &is)) {
+        struct queue_gpu *g = queue_gpu_find(q, is.uuid);
+        if (g && strcmp(g->node, n->name) == 0) g->is = is;
+    }
+    queue_want_pass(q);
+    return 0;
+}

@@ -1,0 +1,326 @@
+/* Jobs as the API and the streams show them. Environments are not in here: they lie in the seal, which only the node reads. */
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/gpu_json.h"
+#include "model/insight.h"
+#include "model/job_json.h"
+#include "server/queue_json.h"
+#include "server/queue_own.h"
+
+#define DELTA_MOST 500
+
+/* ---- small parts ---- */
+
+static void put_time(struct buf *b, const char *key, int64_t real_ns) {
+    json_key(b, key);
+    if (real_ns)
+        json_num(b, (double)(real_ns / NS_PER_MS) / 1e3);
+    else
+        json_nil(b);
+}
+
+static void put_text(struct buf *b, const char *key, const char *text) {
+    json_key(b, key);
+    if (text && *text)
+        json_str(b, text);
+    else
+        json_nil(b);
+}
+
+static void put_bytes(struct buf *b, const char *key, uint64_t bytes) {
+    json_key(b, key);
+    if (bytes)
+        json_uint(b, bytes);
+    else
+        json_nil(b);
+}
+
+static void put_real(struct buf *b, const char *key, double v, double scale) {
+    if (isfinite(v)) {
+        gpu_json_number(b, key, v, scale);
+        return;
+    }
+    json_key(b, key);
+    json_nil(b);
+}
+
+static const char *const origins[QUEUE_ORIGIN_COUNT] = {
+    [QUEUE_BY_SOCKET] = "socket", [QUEUE_BY_ACCOUNT] = "account", [QUEUE_BY_WATCHMEN] = "watchmen"};
+
+/* ---- a job ---- */
+
+static void put_gpus(struct buf *b, const struct queue *q, const char *uuids) {
+    AUTO(buf_done) struct buf indices = {0};
+    json_key(b, "gpu_uuids");
+    json_open(b, '[');
+    json_open(&indices, '[');
+    while (uuids && *uuids) {
+        char uuid[96];
+        size_t n = strcspn(uuids, ",");
+        snprintf(uuid, sizeof uuid, "%.*s", (int)(n < sizeof uuid ? n : sizeof uuid - 1), uuids);
+        const struct queue_gpu *g = queue_gpu_find(q, uuid);
+        json_str(b, uuid);
+        if (g && g->index >= 0)
+            json_int(&indices, g->index);
+        else
+            json_nil(&indices);
+        uuids += n + (uuids[n] == ',');
+    }
+    json_close(b, ']');
+    json_close(&indices, ']');
+    json_key(b, "gpu_indices");
+    buf_puts(b, indices.s);
+}
+
+static void put_insight(struct buf *b, const struct job_spec *s, const struct wire_run *w, int gpus, int64_t now_ns) {
+    char text[160];
+    int64_t until_ns = w->end_ns ? w->end_ns : now_ns;
+    struct insight_facts f = {.gpu_ratio = w->gpu_ratio,
+                              .cpu_ratio = w->cpu_ratio,
+                              .ran_s = w->start_ns ? (double)(until_ns - w->start_ns) / NS_PER_S : 0,
+                              .gpus = gpus,
+                              .peak_bytes = w->memory_peak_bytes,
+                              .total_bytes = w->memory_total_bytes,
+                              .share_bytes = s->share_bytes};
+    insight_sentence(&f, text, sizeof text);
+    put_text(b, "insight", text);
+}
+
+/* The part that is a run's: nulls where it has none. */
+static void put_run(struct buf *b, const struct queue *q, const struct job_spec *s, const struct queue_run_row *r) {
+    const struct wire_run *w = &r->of;
+    bool is_over = job_state_is_over((enum job_state)r->state);
+    json_pair_int(b, "attempt", w->key.attempt);
+    put_time(b, "granted", r->granted_ns);
+    put_time(b, "started", w->start_ns);
+    put_time(b, "ended", is_over ? w->end_ns : 0);
+    put_gpus(b, q, r->gpus);
+    json_key(b, "pid");
+    if (w->pid > 0)
+        json_int(b, w->pid);
+    else
+        json_nil(b);
+    json_key(b, "exit_code");
+    if (is_over && w->has_exit && !w->signal)
+        json_int(b, w->code);
+    else
+        json_nil(b);
+    json_key(b, "signal");
+    if (is_over && w->has_exit && w->signal)
+        json_int(b, w->signal);
+    else
+        json_nil(b);
+    unsigned why = is_over ? w->reason : r->stop;
+    put_text(b, "reason", why != JOB_BY_ITSELF && why < JOB_REASON_COUNT ? job_reason_text((enum job_reason)why) : "");
+    put_text(b, "text", w->text);
+    put_real(b, "gpu_seconds", w->gpu_seconds, 0.001);
+    put_real(b, "energy_joules", w->energy_joules, 0.1);
+    put_real(b, "cpu_seconds", w->cpu_seconds, 0.001);
+    put_real(b, "gpu_utilization_ratio", w->gpu_ratio, 0.001);
+    put_real(b, "cpu_ratio", w->cpu_ratio, 0.001);
+    put_bytes(b, "memory_peak_bytes", w->memory_peak_bytes);
+    json_key(b, "log_bytes");
+    json_uint(b, w->log_bytes);
+    put_insight(b, s, w, s->gpus, clock_real_ns());
+}
+
+static void put_state(struct buf *b, enum job_state state, const char *text) {
+    json_pair_str(b, "state", job_state_name(state));
+    put_text(b, "state_text", text);
+}
+
+void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job *j) {
+    const struct queue_job_row *row = j->row;
+    json_open(b, '{');
+    json_pair_int(b, "id", row->id);
+    json_key(b, "element");
+    if (j->element >= 0)
+        json_int(b, j->element);
+    else
+        json_nil(b);
+    put_state(b, (enum job_state)row->state, row->text);
+    json_pair_str(b, "user", row->user);
+    json_pair_int(b, "uid", row->uid);
+    put_text(b, "account", row->account);
+    json_pair_str(b, "origin", row->origin < QUEUE_ORIGIN_COUNT ? origins[row->origin] : "unknown");
+    json_pair_str(b, "node", row->node);
+    put_time(b, "submitted", row->submitted_ns);
+    struct job_spec spec = *j->spec;
+    spec.priority = row->priority; /* somebody may have moved it */
+    job_json_members(b, &spec);
+    struct queue_run_row none = {.gpus = "", .state = JOB_WAITING};
+    none.of.gpu_seconds = none.of.energy_joules = none.of.cpu_seconds = none.of.gpu_ratio = none.of.cpu_ratio = NAN;
+    put_run(b, q, j->spec, j->run ? j->run : &none);
+    if (j->counts) {
+        json_key(b, "elements");
+        json_open(b, '{');
+        json_pair_int(b, "total", row->elements);
+        for (int s = 0; s < JOB_STATE_COUNT; s++)
+            if (j->counts[s]) json_pair_int(b, job_state_name((enum job_state)s), j->counts[s]);
+        json_close(b, '}');
+    }
+    put_text(b, "why", j->why);
+    json_key(b, "place");
+    if (j->place > 0)
+        json_int(b, j->place);
+    else
+        json_nil(b);
+    put_time(b, "starts_at", j->starts_ns);
+    put_text(b, "sooner", j->sooner);
+    json_close(b, '}');
+}
+
+/* ---- jobs in memory ---- */
+
+static void row_of(const struct queue_job *j, struct queue_job_row *ret) {
+    *ret = (struct queue_job_row){.id = j->id,
+                                  .submitted_ns = j->submitted_ns,
+                                  .ended_ns = j->ended_ns,
+                                  .uid = j->uid,
+                                  .user = j->user,
+                                  .account = j->account,
+                                  .node = j->node,
+                                  .text = j->text,
+                                  .origin = j->origin,
+                                  .state = (uint8_t)queue_job_state(j),
+                                  .priority = j->priority,
+                                  .elements = j->elements,
+                                  .at_once = j->at_once,
+                                  .is_held = j->is_held};
+}
+
+/* The run that a job is shown by: the one that began last, else the end that came last. */
+static void shown_run(const struct queue_job *j, const struct queue_run *only, struct buf *gpus,
+                      struct queue_run_row *ret) {
+    const struct queue_run *r = only ? only : j->runs;
+    if (r) {
+        queue_run_row(r, gpus, ret);
+        return;
+    }
+    *ret = (struct queue_run_row){.of = j->last, .gpus = j->last_gpus ? j->last_gpus : ""};
+    ret->state = j->last.key.attempt ? (uint8_t)queue_job_state(j) : JOB_WAITING;
+}
+
+static void put_job(struct queue *q, struct buf *b, const struct queue_job *j, const struct queue_run *only,
+                    bool with_why) {
+    AUTO(buf_done) struct buf gpus = {0};
+    struct queue_job_row row;
+    struct queue_run_row run;
+    struct queue_reason why = {0};
+    row_of(j, &row);
+    shown_run(j, only, &gpus, &run);
+    if (only) row.state = (uint8_t)only->state;
+    if (!j->last.key.attempt && !j->runs)
+        run.of.gpu_seconds = run.of.energy_joules = run.of.cpu_seconds = run.of.gpu_ratio = run.of.cpu_ratio = NAN;
+    if (with_why && !only) queue_explain_job(q, j, &why);
+    struct queue_json_job out = {.row = &row,
+                                 .spec = &j->spec,
+                                 .run = &run,
+                                 .element = -1,
+                                 .counts = j->elements > 1 ? j->counts : NULL,
+                                 .why = why.why,
+                                 .place = why.place,
+                                 .starts_ns = why.starts_ns,
+                                 .sooner = why.sooner};
+    if (only && j->elements > 1) out.element = job_element_number(&j->spec, only->of.key.element);
+    queue_json_row(q, b, &out);
+}
+
+void queue_json_job(struct queue *q, struct buf *b, const struct queue_job *j) { put_job(q, b, j, NULL, true); }
+
+void queue_json_runs(struct queue *q, struct buf *b, const struct queue_job *j) {
+    for (const struct queue_run *r = j->runs; r; r = r->next) put_job(q, b, j, r, false);
+}
+
+/* ---- the queue ---- */
+
+static bool is_waiting(const struct queue_job *j) { return j->counts[JOB_WAITING] || j->counts[JOB_HELD]; }
+
+static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu *g) {
+    json_open(b, '{');
+    json_pair_str(b, "uuid", g->uuid);
+    json_pair_int(b, "index", g->index);
+    json_pair_str(b, "node", g->node);
+    enum occupancy o = !g->is_here ? OCCUPANCY_UNKNOWN : g->cordon ? OCCUPANCY_CORDONED : (enum occupancy)g->is.verdict;
+    json_key(b, "held_by");
+    json_open(b, '[');
+    for (size_t i = 0; i < q->count; i++)
+        for (const struct queue_run *r = q->job[i]->runs; r; r = r->next)
+            for (uint16_t k = 0; k < r->gpus; k++)
+                if (strcmp(r->uuid[k], g->uuid) == 0) json_int(b, q->job[i]->id);
+    json_close(b, ']');
+    json_pair_str(b, "verdict", occupancy_name(o));
+    json_pair_str(b, "verdict_text", occupancy_text(o));
+    put_text(b, "user", g->is.verdict == OCCUPANCY_FOREIGN ? g->is.user : "");
+    json_key(b, "pid");
+    if (g->is.verdict == OCCUPANCY_FOREIGN && g->is.pid > 0)
+        json_int(b, g->is.pid);
+    else
+        json_nil(b);
+    put_bytes(b, "memory_bytes", g->is.memory_bytes);
+    put_bytes(b, "memory_total_bytes", g->memory_bytes);
+    put_time(b, "since", g->is.since_ns);
+    put_time(b, "idle_since", g->is.idle_ns);
+    put_text(b, "cordon", g->cordon);
+    put_text(b, "cordoned_by", g->cordon_who);
+    json_close(b, '}');
+}
+
+void queue_json(struct queue *q, struct buf *b, size_t limit) {
+    size_t shown = 0, waiting = 0;
+    queue_gpus_read(q);
+    json_key(b, "waiting");
+    json_open(b, '[');
+    for (size_t i = 0; i < q->count; i++) {
+        if (!is_waiting(q->job[i])) continue;
+        waiting++;
+        if (shown++ < limit) put_job(q, b, q->job[i], NULL, true);
+    }
+    json_close(b, ']');
+    json_pair_int(b, "waiting_count", (int64_t)waiting);
+    json_key(b, "running");
+    json_open(b, '[');
+    for (size_t i = 0; i < q->count; i++) queue_json_runs(q, b, q->job[i]);
+    json_close(b, ']');
+    json_key(b, "gpus");
+    json_open(b, '[');
+    for (size_t i = 0; i < q->gpus; i++)
+        if (q->gpu[i].index >= 0) put_queue_gpu(q, b, &q->gpu[i]);
+    json_close(b, ']');
+    json_key(b, "plan");
+    json_open(b, '[');
+    queue_plan_json(q, b);
+    json_close(b, ']');
+}
+
+/* ---- streams ---- */
+
+bool queue_json_delta(struct queue *q, struct buf *b) {
+    size_t told = 0;
+    for (size_t i = q->count; i > 0; i--) { /* the newest first: a flood of old ones is fetched, not streamed */
+        struct queue_job *j = q->job[i - 1];
+        if (!j->is_changed) continue;
+        j->is_changed = false;
+        if (!b || told >= DELTA_MOST) continue;
+        if (!told++) {
+            json_key(b, "jobs");
+            json_open(b, '[');
+        }
+        put_job(q, b, j, NULL, false);
+    }
+    if (told) json_close(b, ']');
+    return told > 0;
+}
+
+void queue_json_snapshot(struct queue *q, struct buf *b) {
+    size_t shown = 0;
+    json_key(b, "jobs");
+    json_open(b, '[');
+    for (size_t i = q->count; i > 0 && shown < DELTA_MOST; i--, shown++) put_job(q, b, q->job[i - 1], NULL, false);
+    json_close(b, ']');
+}

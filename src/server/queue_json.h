@@ -1,0 +1,17 @@
+/* One writer of a job's JSON, for those in memory and those that only the file has. */
+#pragma once
+
+#include "server/queue.h"
+
+struct queue_json_job {
+    const struct queue_job_row *row;
+    const struct job_spec *spec;
+    const struct queue_run_row *run; /* NULL: it never ran */
+    int64_t element;                 /* the number that people see; -1: all of it */
+    const uint32_t *counts;          /* of its elements by state; NULL: it has one */
+    const char *why, *sooner;        /* "": nothing to say */
+    int64_t place, starts_ns;        /* 0: not known */
+};
+
+/* An object. */
+void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job *j);

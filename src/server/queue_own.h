@@ -1,0 +1,197 @@
+/* What the files queue*.c share, and nobody else. */
+#pragma once
+
+#include "base/clock.h"
+#include "net/loop.h"
+#include "server/queue.h"
+
+#define QUEUE_ENDED_NS (600 * NS_PER_S) /* jobs that are over stay in memory for so long */
+#define QUEUE_ENDED_MAX 2000
+#define QUEUE_JOBS_MAX 1000000
+
+/* One element of an array; a plain job has one. */
+struct queue_element {
+    uint8_t state;    /* enum job_state; JOB_HELD: it is tried again after a pause */
+    uint8_t failures; /* that its retries were used for */
+    uint16_t attempt; /* of the last grant; 0: none yet */
+};
+
+struct queue_after {
+    int64_t job;
+    bool any; /* however it ended */
+};
+
+struct queue_run {
+    struct queue_run *next; /* of its job */
+    struct queue_job *job;
+    struct wire_run of; /* as the node told it last */
+    enum job_state state;
+    uint8_t stop;    /* enum job_reason it was told to end for; JOB_BY_ITSELF: it was not */
+    bool is_stored;  /* its grant is in the file: others may know of it */
+    bool is_touched; /* the file says something else */
+    uint16_t gpus;
+    int64_t granted_ns, wait_ns;
+    char uuid[][96];
+};
+
+struct queue_job {
+    int64_t id, submitted_ns, ended_ns, asked_ns; /* asked: a lease's client was last heard of (boot clock) */
+    uint32_t uid, elements, at_once, cursor;      /* cursor: no element before it waits */
+    uint8_t origin;
+    int priority;
+    bool is_held, is_touched, is_changed; /* touched: the file says something else; changed: the streams do */
+    char *user, *account, *node, *text;
+    void *record;
+    size_t record_len;
+    struct job_spec spec; /* points into the record */
+    struct queue_element *element;
+    uint32_t counts[JOB_STATE_COUNT]; /* of its elements */
+    struct queue_after *after;        /* that are not over yet */
+    unsigned after_count;
+    struct queue_run *runs; /* that are not over */
+    struct wire_run last;   /* the end that came last; key.attempt 0: none did */
+    char *last_gpus;
+    uint64_t scope[8]; /* GPUs it may have, as bits of the world's numbers */
+    uint64_t scope_shape;
+};
+
+struct queue_gpu {
+    char uuid[96], node[64];
+    int index;
+    uint64_t memory_bytes;
+    struct wire_free is; /* as measured; verdict OCCUPANCY_UNKNOWN before its node told */
+    char *cordon, *cordon_who;
+    int64_t cordon_ns;
+    bool is_here; /* its node is connected and has it */
+};
+
+struct queue_user {
+    char *name;
+    double usage_s; /* GPU seconds, decayed to usage_ns */
+    int64_t usage_ns;
+    double week_s; /* GPU seconds of runs that ended in the last seven days */
+};
+
+struct queue_retry {
+    struct queue_retry *next;
+    int64_t job, due_ns;
+    uint32_t element;
+};
+
+struct queue_ask_open { /* a SEAL or LOG_ASK that waits for its answer */
+    struct queue_ask_open *next;
+    uint64_t request;
+    int64_t until_ns;
+    char node[64];
+    queue_sealed_fn sealed;
+    queue_log_fn log;
+    void *ctx;
+};
+
+struct flush; /* queue_flush.c */
+
+struct queue {
+    struct loop *loop;
+    struct state *state;
+    struct live *live;
+    const struct settings *settings;
+    struct links *links;
+    queue_event_fn on_event;
+    void *event_ctx;
+    struct queue_job **job; /* by number */
+    size_t count, cap;
+    struct queue_gpu *gpu;
+    size_t gpus;
+    uint64_t gpu_shape, live_shape; /* rises when a GPU comes or goes; the live shape it was made of */
+    struct queue_user *user;
+    size_t users;
+    struct queue_retry *retries;
+    struct queue_ask_open *asks;
+    uint64_t request;
+    struct flush *flush; /* what the next commit carries; NULL: nothing yet */
+    size_t touched;      /* jobs that may have something to write */
+    bool is_posted, wants_pass, is_writing, is_stopping;
+    size_t dependents; /* jobs that wait for another */
+    int64_t pass_ns;   /* how long the last pass took */
+};
+
+/* ---- queue.c ---- */
+char *queue_copy(const char *text);
+struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e);
+void queue_job_free(struct queue_job *j);
+void queue_add(struct queue *q, struct queue_job *j); /* numbers only grow */
+enum job_state queue_job_state(const struct queue_job *j);
+void queue_element_set(struct queue *q, struct queue_job *j, uint32_t element, enum job_state to);
+struct queue_run *queue_run_find(const struct queue *q, const struct wire_run_key *k);
+void queue_run_drop(struct queue_run *r);
+struct queue_user *queue_user_of(struct queue *q, const char *name);
+double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns);
+void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t now_ns);
+/* The job may be over: sets its end, tells those that wait for it. */
+void queue_job_settle(struct queue *q, struct queue_job *j);
+/* Others that waited for a job of this number, which is over in this state. */
+void queue_resolve(struct queue *q, int64_t id, enum job_state state);
+
+/* ---- queue_flush.c ---- */
+/* Something changed: the streams are told, the file follows; pass: somebody may start. */
+void queue_touch(struct queue *q, struct queue_job *j);
+void queue_touch_run(struct queue *q, struct queue_run *r);
+void queue_end_row(struct queue *q, struct queue_run *r,
+                   bool again); /* its last state; again: another attempt follows */
+void queue_want_pass(struct queue *q);
+/* After the next commit, in the order of the calls. */
+void queue_then_grant(struct queue *q, const struct wire_run_key *k);
+void queue_then_stored(struct queue *q, const char *node, const struct wire_run_key *k);
+void queue_then(struct queue *q, queue_done_fn done, void *ctx);
+void queue_add_usage(struct queue *q, const struct queue_usage *u);
+void queue_settle_soon(struct queue *q);
+void queue_flush_free(struct flush *f);
+void queue_run_row(const struct queue_run *r, struct buf *gpus, struct queue_run_row *ret);
+
+/* ---- queue_gpus.c ---- */
+void queue_gpus_read(struct queue *q); /* from live, where that changed */
+struct queue_gpu *queue_gpu_find(const struct queue *q, const char *uuid);
+/* Whether a word of a scope (UUID or index) means this GPU. */
+bool queue_gpu_is(const struct queue_gpu *g, const char *word);
+bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s);
+int queue_take_free(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_gpus_done(struct queue *q);
+
+/* ---- queue_run.c ---- */
+/* Gives GPUs to an element: memory and file; the node hears of it after the commit. */
+void queue_grant(struct queue *q, struct queue_job *j, uint32_t element, const size_t *gpus, int count);
+/* A run is over: w says how. */
+void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *w);
+void queue_run_stop(struct queue *q, struct queue_run *r, enum job_reason why);
+void queue_send_stop(struct queue *q, const struct queue_run *r);
+void queue_send_grant(struct queue *q, const struct wire_run_key *k, const struct buf *seal);
+int queue_take_run(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_tell_runs(struct queue *q, struct live_node *n);
+void queue_retry_tick(struct queue *q, int64_t now_ns);
+
+/* ---- queue_submit.c, queue_control.c ---- */
+int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_take_control(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_cancel_elements(struct queue *q, struct queue_job *j, int64_t element, const char *text);
+
+/* ---- queue_ask.c ---- */
+int queue_take_sealed(struct queue *q, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_take_log(struct queue *q, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_asks_end(struct queue *q, const char *node,
+                    int64_t now_ns); /* of a node that left, or overdue (node NULL) */
+
+/* ---- queue_pass.c ---- */
+void queue_pass(struct queue *q);
+
+/* ---- queue_why.c ---- */
+struct queue_reason {
+    char why[200], sooner[160];
+    int64_t place, starts_ns;
+};
+void queue_explain_job(struct queue *q, const struct queue_job *j, struct queue_reason *ret);
+void queue_plan_json(struct queue *q, struct buf *b); /* items of an open list */
+
+/* ---- queue_tell.c ---- */
+void queue_tell_start(struct queue *q, const struct queue_run *r);
+void queue_tell_end(struct queue *q, const struct queue_job *j, const struct wire_run *w, enum job_state state,
+                    bool again);

@@ -1,0 +1,104 @@
+/* Jobs, their runs, cordons and usage as rows of the state file. All functions run on the store thread (or before it starts,
+ * by state_run), each call within one transaction. Times are wall clock nanoseconds. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "model/wire_run.h"
+#include "server/state_sql.h"
+
+/* By which way a job came. A watchmen client's is a lease: GPUs are set aside for him, nothing is started. */
+enum queue_origin { QUEUE_BY_SOCKET, QUEUE_BY_ACCOUNT, QUEUE_BY_WATCHMEN, QUEUE_ORIGIN_COUNT };
+
+struct queue_job_row {
+    int64_t id, submitted_ns, ended_ns; /* ended 0: not over */
+    uint32_t uid;
+    const char *user, *account; /* account: who handed it in by the API; "": nobody */
+    const char *node;           /* whose seal it is: it runs there or nowhere */
+    const char *text;           /* what people should know about its end */
+    uint8_t origin, state;      /* enum queue_origin, enum job_state */
+    int priority;               /* its record's, or what somebody made of it */
+    uint32_t elements, at_once;
+    bool is_held; /* by somebody, until he lets it go */
+    const void *record, *seal;
+    size_t record_len, seal_len;
+};
+
+struct queue_run_row {
+    struct wire_run of; /* key, times, exit, figures, text; its state is not kept */
+    uint8_t state;      /* enum job_state */
+    uint8_t stop;       /* enum job_reason that it was told to end for; JOB_BY_ITSELF: it was not */
+    bool again;         /* it is over, and another attempt of its element follows */
+    const char *gpus;   /* UUIDs with commas */
+    int64_t granted_ns;
+};
+
+/* What a run that is over has cost, to be spread over the hours that it held its GPUs in. */
+struct queue_usage {
+    const char *user;
+    int64_t from_ns, to_ns;
+    int gpus;
+    double used_s, energy_j; /* of all its GPUs together */
+    double wait_s;           /* from submission (or the end before) to the grant */
+    bool is_failed;
+};
+
+/* ---- changes ---- */
+
+/* Numbers follow each other from *ret_first on; none is ever used twice. All or nothing. */
+int queue_store_add(struct sql *db, const struct queue_job_row *rows, size_t count, int64_t *ret_first, struct error *e)
+    MUST_CHECK;
+/* State, text, end, priority and hold of a job. */
+int queue_store_job(struct sql *db, const struct queue_job_row *j, struct error *e) MUST_CHECK;
+/* Makes or replaces a run's row. */
+int queue_store_run(struct sql *db, const struct queue_run_row *r, struct error *e) MUST_CHECK;
+/* Whether this run's end is stored already. 1, 0, or negative. */
+int queue_store_is_over(struct sql *db, const struct wire_run_key *k, struct error *e) MUST_CHECK;
+/* The seal of a job, appended. */
+int queue_store_seal(struct sql *db, int64_t job, struct buf *ret, struct error *e) MUST_CHECK;
+int queue_store_usage(struct sql *db, const struct queue_usage *u, struct error *e) MUST_CHECK;
+/* reason NULL: the GPU is in service again. */
+int queue_store_cordon(struct sql *db, const char *uuid, const char *reason, const char *who, int64_t now_ns,
+                       struct error *e) MUST_CHECK;
+/* Forgets jobs that ended before, a bounded number; how many. */
+int queue_store_trim(struct sql *db, int64_t ended_before_ns, struct error *e) MUST_CHECK;
+
+/* ---- reading ---- */
+
+/* What is pointed to is good during the call. A job comes before its runs, which come in the order of elements and attempts. */
+struct queue_reader {
+    void *ctx;
+    int (*job)(void *ctx, const struct queue_job_row *j, struct error *e);
+    int (*run)(void *ctx, const struct queue_run_row *r, struct error *e);
+    void (*cordon)(void *ctx, const char *uuid, const char *reason, const char *who, int64_t since_ns);
+    void (*usage)(void *ctx, const char *user, int64_t hour, double held_s);
+};
+/* All jobs that are not over with their runs, all cordons, usage since an hour (unix hours). Seals are not read. */
+int queue_store_read(struct sql *db, int64_t since_hour, const struct queue_reader *r, struct error *e) MUST_CHECK;
+
+/* A page of jobs, the newest first, each with its runs if it has few. */
+struct queue_ask {
+    int64_t before;   /* numbers below this; 0: all */
+    uint64_t states;  /* bits of enum job_state; 0: any */
+    const char *user; /* NULL: anybody's */
+    int limit;
+    int64_t only;       /* above 0: just this one */
+    uint32_t runs_most; /* of each job; 0: none */
+};
+int queue_store_list(struct sql *db, const struct queue_ask *a, const struct queue_reader *r, struct error *e)
+    MUST_CHECK;
+/* The state of a job that may be over; -ENOENT: there is none of that number. */
+int queue_store_state(struct sql *db, int64_t job, struct error *e) MUST_CHECK;
+
+struct queue_report_row {
+    const char *user;
+    double held_s, used_s, energy_j, wait_s;
+    int64_t runs, failed;
+};
+/* By user, the one who held most first. Hours from..to (unix hours, to is not included). */
+int queue_store_report(struct sql *db, int64_t from_hour, int64_t to_hour,
+                       void (*each)(void *ctx, const struct queue_report_row *row), void *ctx, struct error *e)
+    MUST_CHECK;

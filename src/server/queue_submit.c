@@ -1,0 +1,259 @@
+/* Jobs on their way in: looked at, stored, and only then in the queue and acknowledged. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "server/queue_own.h"
+
+/* ---- what this machine can never run ---- */
+
+static int check_scope(const struct queue *q, const struct job_spec *s, const char *node, struct error *e) {
+    for (const char *w = NULL; (w = job_word_next(&s->scope, w));) {
+        bool is_there = false;
+        int most = -1;
+        for (size_t i = 0; i < q->gpus; i++) {
+            if (strcmp(q->gpu[i].node, node) != 0) continue;
+            is_there |= queue_gpu_is(&q->gpu[i], w);
+            if (q->gpu[i].index > most) most = q->gpu[i].index;
+        }
+        if (!is_there) return fail(e, -EINVAL, "scope: there is no GPU %.60s on %s (0 to %d)", w, node, most);
+    }
+    return 0;
+}
+
+bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s) {
+    if (!s->scope.count) return true;
+    for (const char *w = NULL; (w = job_word_next(&s->scope, w));)
+        if (queue_gpu_is(g, w)) return true;
+    return false;
+}
+
+int queue_admit(struct queue *q, const struct job_spec *s, const char *node, struct error *e) {
+    uint64_t largest = 0, wanted = s->memory_bytes > s->share_bytes ? s->memory_bytes : s->share_bytes;
+    int gpus = 0, scoped = 0, fit = 0;
+    queue_gpus_read(q);
+    int r = check_scope(q, s, node, e);
+    if (r < 0) return r;
+    for (size_t i = 0; i < q->gpus; i++) {
+        const struct queue_gpu *g = &q->gpu[i];
+        if (strcmp(g->node, node) != 0) continue;
+        gpus++;
+        if (!queue_gpu_in_scope(g, s)) continue;
+        scoped++;
+        if (g->memory_bytes > largest) largest = g->memory_bytes;
+        fit += !g->memory_bytes || g->memory_bytes >= wanted; /* not read yet: nobody knows better */
+    }
+    if (s->gpus > gpus) return fail(e, -EINVAL, "gpus: %d are wanted, and %s has %d", s->gpus, node, gpus);
+    if (s->gpus > scoped) return fail(e, -EINVAL, "gpus: %d are wanted, and the scope has %d", s->gpus, scoped);
+    if (s->gpus > fit) {
+        char have[32], want[32];
+        number_bytes((double)largest, have, sizeof have);
+        number_bytes((double)wanted, want, sizeof want);
+        return fail(e, -EINVAL, "%s: %s on %d GPU%s is wanted, and %d of %s can have that; the largest has %s",
+                    s->share_bytes ? "share" : "memory", want, s->gpus, s->gpus == 1 ? "" : "s", fit, node, have);
+    }
+    if (q->settings->jobs_user_gpus && s->gpus > q->settings->jobs_user_gpus)
+        return fail(e, -EINVAL, "gpus: %d are wanted, and one user may have %d at once (jobs.user_gpus)", s->gpus,
+                    q->settings->jobs_user_gpus);
+    return 0;
+}
+
+const char *queue_node_for(struct queue *q, const struct job_spec *s) {
+    const char *best = NULL;
+    int most = -1;
+    queue_gpus_read(q);
+    for (size_t i = 0; i < q->live->count; i++) {
+        const struct live_node *n = q->live->node[i];
+        int fit = 0, free_now = 0;
+        for (size_t k = 0; k < q->gpus; k++) {
+            const struct queue_gpu *g = &q->gpu[k];
+            if (!g->is_here || strcmp(g->node, n->name) != 0 || !queue_gpu_in_scope(g, s)) continue;
+            fit++;
+            free_now += g->is.verdict == OCCUPANCY_FREE;
+        }
+        int worth = !n->link ? -1 : fit >= s->gpus ? 1000 + free_now : fit;
+        if (worth > most) {
+            most = worth;
+            best = n->name;
+        }
+    }
+    return best;
+}
+
+/* ---- on its way to the file ---- */
+
+struct submission {
+    struct queue *queue;
+    struct queue_job **job;
+    struct queue_job_row *row;
+    size_t count;
+    struct buf seals;
+    int64_t first;
+    queue_submitted_fn done;
+    void *ctx;
+};
+
+static void submission_free(struct submission *s) {
+    for (size_t i = 0; i < s->count; i++) queue_job_free(s->job[i]);
+    free(s->job);
+    free(s->row);
+    buf_done(&s->seals);
+    free(s);
+}
+
+/* Whom a job waits for is in the queue, or over in the file. */
+static int check_after(struct sql *db, const struct queue_job *j, struct error *e) {
+    for (unsigned i = 0; i < j->after_count; i++) {
+        const struct queue_after *a = &j->after[i];
+        int state = queue_store_state(db, a->job, e);
+        if (state == -ENOENT) return fail(e, -EINVAL, "after: there is no job %lld", (long long)a->job);
+        if (state < 0) return state;
+        if (job_state_is_over((enum job_state)state) && state != JOB_DONE && !a->any)
+            return fail(e, -EINVAL, "after: job %lld has ended already, as: %s", (long long)a->job,
+                        job_state_name((enum job_state)state));
+    }
+    return 0;
+}
+
+static int add_work(struct sql *db, void *ctx, struct error *e) {
+    struct submission *s = ctx;
+    int r = 0;
+    for (size_t i = 0; r >= 0 && i < s->count; i++) r = check_after(db, s->job[i], e);
+    return r < 0 ? r : queue_store_add(db, s->row, s->count, &s->first, e);
+}
+
+/* What it waits for may have ended since it was looked at. */
+static void after_add(struct queue *q, struct queue_job *j) {
+    for (unsigned i = j->after_count; i > 0; i--) {
+        int64_t id = j->after[i - 1].job;
+        const struct queue_job *other = queue_find(q, id);
+        if (other && !other->ended_ns) continue;
+        queue_resolve(q, id, other ? queue_job_state(other) : JOB_DONE); /* not in memory: looked at in the file */
+        if (i > j->after_count) i = j->after_count + 1;
+    }
+}
+
+static void add_done(void *ctx, int result, const struct error *e) {
+    struct submission *s = ctx;
+    struct queue *q = s->queue;
+    for (size_t i = 0; result >= 0 && i < s->count; i++) {
+        struct queue_job *j = s->job[i];
+        s->job[i] = NULL;
+        j->id = s->first + (int64_t)i;
+        queue_add(q, j);
+        if (j->after_count) after_add(q, j);
+    }
+    if (result >= 0) queue_want_pass(q);
+    s->done(s->ctx, result, s->first, e);
+    submission_free(s);
+}
+
+static int take_one(struct submission *s, const struct queue_submit *from, size_t i, int64_t now_ns, struct error *e) {
+    const struct wire_sealed *in = &from->jobs[i];
+    struct queue_job_row *row = &s->row[i];
+    *row = (struct queue_job_row){.submitted_ns = now_ns,
+                                  .uid = in->uid,
+                                  .user = in->user,
+                                  .account = from->account,
+                                  .node = from->node,
+                                  .origin = (uint8_t)from->origin,
+                                  .elements = 1,
+                                  .record = in->record,
+                                  .record_len = in->record_len};
+    struct queue_job *j = s->job[i] = queue_job_new(row, e);
+    if (!j) return -EINVAL;
+    int r = job_check(&j->spec, now_ns, e);
+    if (r >= 0) r = queue_admit(s->queue, &j->spec, from->node, e);
+    unsigned elements, at_once;
+    if (r >= 0) r = job_elements(&j->spec, &elements, &at_once, e);
+    if (r < 0) return r;
+    j->elements = elements;
+    j->at_once = at_once;
+    j->counts[JOB_WAITING] = elements;
+    j->priority = j->spec.priority;
+    j->element = realloc(j->element, elements * sizeof *j->element);
+    if (!j->element) abort();
+    memset(j->element, 0, elements * sizeof *j->element);
+    row->elements = elements;
+    row->at_once = at_once;
+    row->priority = j->priority;
+    row->record = j->record;
+    row->user = j->user;
+    row->account = j->account;
+    row->node = j->node;
+    row->state = j->after_count ? JOB_HELD : JOB_WAITING;
+    row->seal_len = in->seal_len;
+    buf_add(&s->seals, in->seal, in->seal_len);
+    return 0;
+}
+
+int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitted_fn done, void *ctx,
+                 struct error *e) {
+    struct submission *s = calloc(1, sizeof *s);
+    if (!s) abort();
+    s->queue = q;
+    s->done = done;
+    s->ctx = ctx;
+    s->job = calloc(from->count, sizeof(void *));
+    s->row = calloc(from->count, sizeof *s->row);
+    if (!s->job || !s->row) abort();
+    int64_t now_ns = clock_real_ns();
+    int r = q->count + from->count > QUEUE_JOBS_MAX
+                ? fail(e, -EAGAIN, "%zu jobs are in the queue; it takes %d", q->count, QUEUE_JOBS_MAX)
+                : 0;
+    for (; r >= 0 && s->count < from->count; s->count++) r = take_one(s, from, s->count, now_ns, e);
+    if (r < 0 && from->count > 1) r = fail_in(e, r, "job %zu of %zu", s->count, from->count);
+    size_t at = 0;
+    for (size_t i = 0; r >= 0 && i < s->count; i++) {
+        s->row[i].seal = s->seals.s + at;
+        at += s->row[i].seal_len;
+    }
+    if (r >= 0) r = state_submit(q->state, add_work, add_done, s, e);
+    if (r < 0) submission_free(s);
+    return r;
+}
+
+/* ---- from a node's socket ---- */
+
+struct reply {
+    struct queue *queue;
+    char node[64];
+    uint64_t request;
+    uint32_t count;
+};
+
+static void reply_done(void *ctx, int result, int64_t first, const struct error *e) {
+    struct reply *p = ctx;
+    AUTO(buf_done) struct buf b = {0};
+    struct live_node *n = live_find_node(p->queue->live, p->node);
+    struct wire_job_result out = {.request = p->request, .result = result < 0 ? result : 0, .first = first};
+    struct error ignored;
+    if (result < 0)
+        snprintf(out.text, sizeof out.text, "%s", e->text);
+    else
+        out.count = p->count;
+    wire_put_job_result(&b, WIRE_JOB_SUBMITTED, &out);
+    if (n) (void)!link_send(p->queue->links, n, &b, &ignored); /* gone: the caller hears that from his node */
+    free(p);
+}
+
+int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) {
+    struct wire_submit list;
+    int r = wire_get_submit(f, &list, e);
+    if (r < 0) return r;
+    struct wire_sealed *jobs = calloc(list.count ? list.count : 1, sizeof *jobs);
+    struct reply *p = calloc(1, sizeof *p);
+    if (!jobs || !p) abort();
+    size_t count = 0;
+    *p = (struct reply){.queue = q, .request = list.request, .count = list.count};
+    snprintf(p->node, sizeof p->node, "%s", n->name);
+    while (count < list.count && wire_next_submit(&list, &jobs[count])) count++;
+    struct queue_submit s = {jobs, count, n->name, "", QUEUE_BY_SOCKET};
+    struct error why;
+    r = queue_submit(q, &s, reply_done, p, &why);
+    if (r < 0) reply_done(p, r, 0, &why); /* his mistake, not the node's: the connection stays */
+    free(jobs);
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* What of the queue is worth an event, and a message to whoever asked for one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/queue_own.h"
+
+static void tell(struct queue *q, const struct queue_job *j, enum event_severity severity, const char *kind,
+                 const char *text) {
+    struct event ev = {.boot_ns = clock_boot_ns(),
+                       .real_ns = clock_real_ns(),
+                       .severity = (int32_t)severity,
+                       .device = -1,
+                       .code = (int32_t)(j->id & INT32_MAX)};
+    snprintf(ev.kind, sizeof ev.kind, "%s", kind);
+    snprintf(ev.text, sizeof ev.text, "%s", text);
+    if (q->on_event) q->on_event(q->event_ctx, j->node, &ev);
+}
+
+/* "job 17 (train.py, alice)", with its element where it has several. */
+static void name_of(const struct queue_job *j, uint32_t element, char *ret, size_t room) {
+    char number[32] = "";
+    if (j->elements > 1) snprintf(number, sizeof number, ".%lld", (long long)job_element_number(&j->spec, element));
+    snprintf(ret, room, "job %lld%s (%.60s, %.30s)", (long long)j->id, number, j->spec.name, j->user);
+}
+
+void queue_tell_start(struct queue *q, const struct queue_run *r) {
+    char name[140], text[168];
+    name_of(r->job, r->of.key.element, name, sizeof name);
+    snprintf(text, sizeof text, "%.120s has started on %u GPU%s", name, r->gpus, r->gpus == 1 ? "" : "s");
+    tell(q, r->job, EVENT_INFO, "job_started", text);
+}
+
+static const struct {
+    enum job_reason reason;
+    enum event_severity severity;
+    const char *kind, *words;
+} ends[] = {
+    {JOB_BY_MEMORY,     EVENT_WARNING, "job_over_memory", "took more memory than its share and was ended"},
+    {JOB_BY_IDLE,       EVENT_WARNING, "job_idle",        "held its GPUs idle and was ended"             },
+    {JOB_BY_TIME_LIMIT, EVENT_INFO,    "job_timeout",     "reached its time limit"                       },
+    {JOB_BY_SHIM,       EVENT_WARNING, "job_unknown",     "ended, and nobody knows how"                  },
+    {JOB_BY_REBOOT,     EVENT_WARNING, "job_unknown",     "ended with its machine"                       },
+    {JOB_BY_START,      EVENT_WARNING, "job_not_started", "could not be started"                         },
+};
+
+void queue_tell_end(struct queue *q, const struct queue_job *j, const struct wire_run *w, enum job_state state,
+                    bool again) {
+    char name[140], text[168], how[40];
+    name_of(j, w->key.element, name, sizeof name);
+    const char *tail = again ? "; it is tried again" : "";
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        if (ends[i].reason != (enum job_reason)w->reason) continue;
+        snprintf(text, sizeof text, "%.100s %s%s%.40s%s", name, ends[i].words, *w->text ? ": " : "", w->text, tail);
+        tell(q, j, ends[i].severity, ends[i].kind, text);
+        return;
+    }
+    if (state == JOB_DONE) {
+        snprintf(text, sizeof text, "%.120s is done", name);
+        tell(q, j, EVENT_INFO, "job_done", text);
+    } else if (state == JOB_FAILED) {
+        if (w->signal)
+            snprintf(how, sizeof how, "ended by signal %d", w->signal);
+        else
+            snprintf(how, sizeof how, "failed with exit code %d", w->code);
+        snprintf(text, sizeof text, "%.100s %s%s", name, how, tail);
+        tell(q, j, EVENT_INFO, "job_failed", text);
+    }
+}

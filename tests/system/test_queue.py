@@ -1,0 +1,189 @@
+"""The queue in the server, with a node by hand: what it grants, what it stores, what it tells, whoever dies."""
+
+import pytest
+
+from job_node import (ABSENT, BY_CANCEL, BY_REBOOT, CANCEL, ENDED, GIB, HOLD, IS_FOREIGN, IS_FREE, PRIORITY, RELEASE, RUNNING, Books, JobNode,
+                      job_record)
+from server import Server
+from simulator import wait_for
+
+
+@pytest.fixture
+def server():
+    with Server() as s:
+        yield s
+
+
+@pytest.fixture
+def node(server):
+    with JobNode(server.dir / "run/server/link.sock") as n:
+        yield n
+
+
+def running(node):
+    with node.books.lock:
+        return sorted(k[0] for k, r in node.books.runs.items() if r["state"] == RUNNING)
+
+
+def test_a_job_is_granted_runs_and_ends(server, node):
+    answer = node.submit(job_record(("exit", "0"), name="short"))
+    assert answer["result"] == 0 and answer["count"] == 1
+    job = answer["first"]
+    wait_for(lambda: (job, 0, 1) in node.stored, "the end is acknowledged")
+    assert node.books.starts == [(job, 0, 1)]
+
+
+def test_gpus_are_given_to_one_at_a_time_and_in_order(server, node):
+    first = node.submit(*[job_record(("hold",), gpus=2) for _ in range(5)])["first"]
+    wait_for(lambda: len(running(node)) == 2, "two jobs run on four GPUs")
+    assert running(node) == [first, first + 1]
+    held = [u for k, u in node.books.grants]
+    assert len({g for u in held for g in u}) == 4
+    node.finish((first, 0, 1), 0)
+    wait_for(lambda: running(node) == [first + 1, first + 2], "the third follows the first")
+
+
+def test_a_gpu_that_somebody_else_uses_is_not_given_away(server, node):
+    for i in range(3):
+        node.free(i, IS_FOREIGN, "mallory")
+    job = node.submit(job_record(("hold",), gpus=2))["first"]
+    other = node.submit(job_record(("hold",), gpus=1, scope=("3",)))["first"]
+    wait_for(lambda: running(node) == [other], "the one that fits runs")
+    node.free(1, IS_FREE)
+    node.free(2, IS_FREE)
+    wait_for(lambda: running(node) == [job, other], "both run")
+    assert [u for k, u in node.books.grants if k[0] == job] == [[node.uuids[1], node.uuids[2]]]
+
+
+IMPOSSIBLE = [
+    ({"gpus": 5}, "gpus: 5 are wanted, and lab has 4"),
+    ({"scope": ("7",)}, "scope: there is no GPU 7 on lab (0 to 3)"),
+    ({"gpus": 2, "scope": ("1",)}, "scope: names 1 GPU, but gpus asks for 2"),
+    ({"memory": 200 * GIB}, "memory: 200.0 GiB on 1 GPU is wanted, and 0 of lab can have that; the largest has 80.0 GiB"),
+    ({"after": ("99",)}, "after: there is no job 99"),
+    ({"finish_by_ns": 1}, "finish_by: "),
+]
+
+
+@pytest.mark.parametrize("spec, sentence", IMPOSSIBLE, ids=[str(s) for s, _ in IMPOSSIBLE])
+def test_what_can_never_run_is_refused_with_the_sentence_that_says_so(node, spec, sentence):
+    answer = node.submit(job_record(("x",), **spec))
+    assert answer["result"] < 0 and sentence in answer["text"], answer
+
+
+def test_of_a_batch_all_or_none_is_taken(server, node):
+    answer = node.submit(job_record(("x",)), job_record(("x",), gpus=9), job_record(("x",)))
+    assert answer["result"] < 0 and answer["text"].startswith("job 2 of 3: gpus"), answer
+    assert node.submit(job_record(("exit", "0")))["first"] == 1
+
+
+def test_retries(server, node):
+    job = node.submit(job_record(("exit", "3"), retries=1))["first"]
+    wait_for(lambda: (job, 0, 2) in node.stored, "the second attempt is stored")
+    assert node.books.starts == [(job, 0, 1), (job, 0, 2)]
+
+
+def test_dependencies(server, node):
+    a = node.submit(job_record(("hold",)))["first"]
+    b = node.submit(job_record(("exit", "0"), after=(str(a),)))["first"]
+    c = node.submit(job_record(("exit", "0"), after=(f"{b}:any",)))["first"]
+    wait_for(lambda: running(node) == [a], "the first runs")
+    assert node.books.state((b, 0, 1)) == ABSENT
+    node.finish((a, 0, 1), 0)
+    wait_for(lambda: (c, 0, 1) in node.stored, "they run after each other")
+    assert node.books.starts == [(a, 0, 1), (b, 0, 1), (c, 0, 1)]
+
+
+def test_an_array_runs_so_many_at_once(server, node):
+    job = node.submit(job_record(("hold",), array="1-10%3"))["first"]
+    wait_for(lambda: len(running(node)) == 3, "three elements run")
+    for element in range(10):
+        wait_for(lambda: node.books.state((job, element, 1)) == RUNNING, f"element {element} runs")
+        assert len(running(node)) <= 3
+        node.finish((job, element, 1), 0)
+    wait_for(lambda: len(node.stored) == 10, "all are stored")
+    assert len(node.books.starts) == 10
+
+
+def test_cancel_waiting_and_running(server, node):
+    a = node.submit(job_record(("hold",), gpus=4))["first"]
+    b = node.submit(job_record(("hold",), gpus=4))["first"]
+    wait_for(lambda: running(node) == [a], "the first runs")
+    assert node.control(CANCEL, b, uid=1001)["result"] < 0
+    assert node.control(CANCEL, b)["result"] == 0
+    assert node.control(CANCEL, b)["text"] == f"job {b} is over: cancelled"
+    assert node.control(CANCEL, a)["result"] == 0
+    wait_for(lambda: (a, 0, 1) in node.stored, "its end is stored")
+    assert node.books.runs[(a, 0, 1)]["reason"] == BY_CANCEL
+    assert node.books.state((b, 0, 1)) == ABSENT
+
+
+def test_hold_and_release(server, node):
+    a = node.submit(job_record(("hold",), gpus=4))["first"]
+    b = node.submit(job_record(("hold",), gpus=4))["first"]
+    c = node.submit(job_record(("hold",), gpus=4))["first"]
+    assert node.control(HOLD, b)["result"] == 0
+    wait_for(lambda: running(node) == [a], "the first runs")
+    node.finish((a, 0, 1), 0)
+    wait_for(lambda: running(node) == [c], "the one that is held is passed")
+    assert node.control(RELEASE, b)["result"] == 0
+    node.finish((c, 0, 1), 0)
+    wait_for(lambda: running(node) == [b], "it runs")
+    assert node.control(PRIORITY, b, value=5)["result"] < 0
+
+
+def test_jobs_survive_the_server(server):
+    link = server.dir / "run/server/link.sock"
+    books = Books()
+    with JobNode(link, books) as node:
+        a = node.submit(job_record(("hold",), gpus=4))["first"]
+        b = node.submit(job_record(("exit", "0"), gpus=4))["first"]
+        wait_for(lambda: running(node) == [a], "the first runs")
+        server.stop(kill=True)
+    server.start()
+    with JobNode(link, books) as node:
+        assert running(node) == [a]
+        node.finish((a, 0, 1), 7)
+        wait_for(lambda: (b, 0, 1) in node.stored, "the second runs after it")
+        assert books.starts == [(a, 0, 1), (b, 0, 1)]
+
+
+def test_an_end_that_nobody_heard_of_is_told_again(server):
+    link = server.dir / "run/server/link.sock"
+    books = Books()
+    with JobNode(link, books) as node:
+        a = node.submit(job_record(("hold",), gpus=4))["first"]
+        wait_for(lambda: running(node) == [a], "the first runs")
+    with books.lock:
+        books.runs[(a, 0, 1)].update(state=ENDED, code=5, has_exit=True, end=1, reason=0)
+    with JobNode(link, books) as node:
+        wait_for(lambda: (a, 0, 1) in node.stored, "it is stored")
+    with JobNode(link, books) as node:  # STORED was lost
+        books.runs[(a, 0, 1)]["stored"] = False
+        node.tell((a, 0, 1))
+        wait_for(lambda: (a, 0, 1) in node.stored, "it is acknowledged once more")
+    assert books.starts == [(a, 0, 1)]
+
+
+def test_a_grant_that_was_lost_on_the_way_is_sent_again(server):
+    link = server.dir / "run/server/link.sock"
+    books = Books()
+    with JobNode(link, books) as node:
+        a = node.submit(job_record(("hold",), gpus=4))["first"]
+        wait_for(lambda: running(node) == [a], "the first runs")
+    with books.lock:  # as if the frame had never come
+        books.runs.clear()
+        books.starts.clear()
+    # it was told as running before: a node that forgot it cannot say how it ended
+    with JobNode(link, books) as node:
+        wait_for(lambda: not running(node), "it is not started again")
+
+
+def test_a_machine_that_was_started_anew(server, node):
+    a = node.submit(job_record(("hold",), retries=1))["first"]
+    b = node.submit(job_record(("hold",)))["first"]
+    wait_for(lambda: running(node) == [a, b], "both run")
+    node.finish((a, 0, 1), None, BY_REBOOT, has_exit=False)
+    node.finish((b, 0, 1), None, BY_REBOOT, has_exit=False)
+    wait_for(lambda: node.books.state((a, 0, 2)) == RUNNING, "the one with a retry runs again")
+    assert node.books.state((b, 0, 2)) == ABSENT
