@@ -1,4 +1,4 @@
-/* gpumgr: picks the command from a table. Supervisor and sampler are another executable (core/), so that what runs for
+/* gpumgr: picks the command from the table (client/commands.c). Supervisor and sampler are another executable (core/), so that what runs for
  * months stays small; this one holds everything that people call. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,29 +9,16 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "client/command.h"
 #include "client/docker.h"
-#include "base/nearest.h"
 #include "client/output.h"
 #include "client/version.h"
-
-static const struct command *const commands[] = {
-    &command_up,     &command_node,   &command_server, &command_status, &command_ps,
-    &command_top,    &command_guard,  &command_web,    &command_token,  &command_user,
-    &command_config, &command_doctor, &command_sim,    &command_docker, &command_podman,
-};
-
-static const struct command *find(const char *name) {
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0) return commands[i];
-    return NULL;
-}
 
 static int list_commands(void) {
     AUTO(buf_done) struct buf b = {0};
     buf_puts(&b, "gpumgr watches, guards, shares and schedules GPUs.\n\nusage: gpumgr COMMAND [FLAGS]\n\n");
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        buf_printf(&b, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < commands_count; i++) buf_printf(&b, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     buf_puts(&b, "\n`gpumgr COMMAND --help` says more. Exit codes: 0 done, 1 failed, 2 bad input (nothing was done).\n"
                  "\nexample: gpumgr up --sim 8      # eight simulated GPUs, watched; then, elsewhere:\n"
                  "         gpumgr status --watch\n");
@@ -41,7 +28,7 @@ static int list_commands(void) {
 static int unknown_command(const char *name) {
     struct nearest near = {.typed = name};
     char line[200];
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) nearest_offer(&near, commands[i]->name);
+    for (size_t i = 0; i < commands_count; i++) nearest_offer(&near, commands[i]->name);
     if (near.best)
         snprintf(line, sizeof line, "gpumgr: no such command as \"%.60s\"; did you mean %s?", name, near.best);
     else
@@ -52,7 +39,7 @@ static int unknown_command(const char *name) {
 
 static int help_for(int argc, char **argv) {
     if (argc < 2) return list_commands();
-    const struct command *c = find(argv[1]);
+    const struct command *c = command_find(argv[1]);
     return c ? command_help(c) : unknown_command(argv[1]);
 }
 
@@ -72,11 +59,11 @@ int main(int argc, char **argv) {
     fill_standard_descriptors();
     setlocale(LC_CTYPE, "");  /* only to know whether the terminal shows UTF-8; numbers stay as C writes them */
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write, noticed where we write */
-    if (docker_plugin_is(argv[0])) return docker_plugin(argc, argv, find);
+    if (docker_plugin_is(argv[0])) return docker_plugin(argc, argv, command_find);
     const char *name = argc > 1 ? argv[1] : "help";
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help_for(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) return print_version();
-    const struct command *c = find(name);
+    const struct command *c = command_find(name);
     return c ? c->run(c, argc - 1, argv + 1) : unknown_command(name);
 }

@@ -145,6 +145,7 @@ const struct command command_docker = {
     .name = "docker",
     .summary = "Run a container with a deadline for its GPU tasks",
     .run = run,
+    .words = "run create install",
     .help = "usage: gpumgr docker [FLAGS OF docker] run|create [--deadline D] [FLAGS OF docker run] IMAGE [WORDS]\n"
             "       gpumgr docker install\n"
             "\n"
@@ -160,6 +161,7 @@ const struct command command_podman = {
     .name = "podman",
     .summary = "The same with Podman",
     .run = run,
+    .words = "run create",
     .help = "usage: gpumgr podman [FLAGS OF podman] run|create [--deadline D] [FLAGS OF podman run] IMAGE [WORDS]\n"
             "\n"
             "Calls podman with every word unchanged but these:\n"

@@ -113,6 +113,7 @@ const struct command command_guard = {
     .name = "guard",
     .summary = "Show what the guard does with every GPU; set limits by hand, put them back",
     .run = run,
+    .words = "set confirm restore",
     .help =
         "usage: gpumgr guard [--json] [--watch [SECONDS]]\n"
         "       gpumgr guard set GPU (--limit WATTS | --clock MHZ | --target C) [--for TIME] [--confirm TIME]\n"

@@ -3,10 +3,8 @@
 #include "client/ps.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "client/begin.h"
@@ -14,6 +12,7 @@
 #include "client/server_ask.h"
 #include "client/settings_load.h"
 #include "client/source.h"
+#include "client/watch.h"
 
 struct wish {
     bool watch, all, json;
@@ -76,29 +75,14 @@ static int show(const struct settings *s, const struct wish *w, struct buf *out,
     return ps_table(&document, &v, w->all, &screen, out, e);
 }
 
-static volatile sig_atomic_t is_over;
-static void on_end(int signal_number) { is_over = 1; }
+struct watched {
+    const struct settings *settings;
+    const struct wish *wish;
+};
 
-static void nap(double s) {
-    struct timespec t = {.tv_sec = (time_t)s, .tv_nsec = (long)((s - (double)(time_t)s) * 1e9)};
-    if (!is_over) nanosleep(&t, NULL); /* a signal may cut it short: that is its purpose */
-}
-
-static int watch(const struct settings *s, const struct wish *w) {
-    struct sigaction end = {.sa_handler = on_end};
-    sigaction(SIGINT, &end, NULL);
-    sigaction(SIGTERM, &end, NULL);
-    bool in_place = !w->json && screen_look().is_terminal;
-    AUTO(buf_done) struct buf out = {0};
-    while (!is_over) {
-        struct error e;
-        if (in_place) buf_puts(&out, "\033[H\033[J");
-        if (show(s, w, &out, &e) < 0) buf_printf(&out, "%s\n", e.text); /* whoever watches waits for it to come back */
-        int code = output_exit(&out);
-        if (code != EXIT_DONE) return code;
-        nap(w->every_s > 0 ? w->every_s : 1);
-    }
-    return EXIT_DONE;
+static int show_again(void *ctx, struct buf *out, struct error *e) {
+    const struct watched *w = ctx;
+    return show(w->settings, w->wish, out, e);
 }
 
 static int run(const struct command *self, int argc, char **argv) {
@@ -113,7 +97,8 @@ static int run(const struct command *self, int argc, char **argv) {
     int code = command_begin(self, argc, argv, own, ARRAY_LEN(own), LOAD_LOOSE, &loaded);
     if (code != COMMAND_GOES_ON) return code;
     if (*loaded.warning) output_note(loaded.warning);
-    if (w.watch) return watch(&loaded.values, &w);
+    struct watched watched = {&loaded.values, &w};
+    if (w.watch) return watch_show(w.every_s, w.json, show_again, &watched);
     AUTO(buf_done) struct buf out = {0};
     int r = show(&loaded.values, &w, &out, &e);
     return r < 0 ? command_fail(self, &e, EXIT_FAILED) : output_exit(&out);

@@ -108,6 +108,7 @@ const struct command command_sim = {
     .name = "sim",
     .summary = "Use simulated GPUs: start, load, break, heal, and run other programs on them",
     .run = run,
+    .words = "start list load fault heal exec stop",
     .help = "usage: gpumgr sim start|list|load|fault|heal|exec|stop ...\n"
             "\n"
             "`gpumgr sim --help` says what each does.\n"

@@ -74,6 +74,7 @@ const struct command command_token = {
     .name = "token",
     .summary = "Tokens that programs call the API with: list, make, revoke",
     .run = run,
+    .words = "list new revoke",
     .help =
         "usage: gpumgr token [list] [--all] [--json]\n"
         "       gpumgr token new NAME [--role ROLE] [--for TIME] [--json]\n"

@@ -174,6 +174,7 @@ const struct command command_user = {
     .name = "user",
     .summary = "Accounts of the server: list, add, change, remove",
     .run = run,
+    .words = "list add set link password remove",
     .help = "usage: gpumgr user [list] [--json]\n"
             "       gpumgr user add NAME [--role ROLE] [--uid UNIX-USER]\n"
             "       gpumgr user set NAME [--role ROLE] [--disable | --enable] [--uid UNIX-USER]\n"

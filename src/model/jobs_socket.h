@@ -18,7 +18,7 @@
 #pragma once
 
 #include "model/job.h"
-#include "model/wire_job.h"
+#include "model/wire_run.h"
 
 #define JOBS_SOCKET "jobs.sock"
 #define JOBS_SUBMIT_MAX 4096 /* jobs in a frame */

@@ -1,0 +1,105 @@
+#include "client/job_wish.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_tree.h"
+#include "client/begin.h"
+#include "client/job_table.h"
+#include "client/output.h"
+#include "client/server_ask.h"
+#include "client/when.h"
+#include "model/job_json.h"
+
+enum { FILE_MAX = 16 << 20, FLAGS_ROOM = JOB_FLAGS_MAX + 16 };
+
+void job_wish_done(struct job_wish *w) {
+    buf_done(&w->document);
+    jobs_batch_done(&w->batch);
+}
+
+/* ---- what is asked for ---- */
+
+static int read_file(const char *path, struct buf *ret, struct error *e) {
+    bool is_stdin = strcmp(path, "-") == 0;
+    int r = file_read(is_stdin ? "/dev/stdin" : path, FILE_MAX, ret, e);
+    return r < 0 ? fail_in(e, -EINVAL, "--file") : 0;
+}
+
+static const char *my_shell(void) {
+    const char *shell = getenv("SHELL");
+    if (shell && shell[0] == '/') return shell;
+    const struct passwd *p = getpwuid(geteuid());
+    return p && p->pw_shell && p->pw_shell[0] == '/' ? p->pw_shell : "/bin/sh";
+}
+
+static void take_record(void *ctx, const void *record, size_t len) {
+    const struct buf b = {.s = (char *)(uintptr_t)record, .len = len};
+    jobs_batch_add(ctx, &b);
+}
+
+static int read_jobs(struct job_wish *w, struct error *e) {
+    char cwd[PATH_MAX];
+    int64_t now_ns = clock_real_ns();
+    if (!getcwd(cwd, sizeof cwd)) return fail_errno(e, errno, "the directory you are in");
+    struct job_flags_here here = {.cwd = cwd, .shell = my_shell(), .now_ns = now_ns};
+    int r;
+    if (w->job.file) {
+        r = job_flags_alone(&w->job, w->flags.command_count, e);
+        if (r >= 0) r = read_file(w->job.file, &w->document, e);
+    } else {
+        r = job_flags_json(&w->job, w->flags.command, w->flags.command_count, &here, &w->document, e);
+    }
+    if (r < 0) return r;
+    r = job_json_records(w->document.s, w->document.len, now_ns, take_record, &w->batch, e);
+    if (r >= 0) return 0;
+    if (w->job.file)
+        fail_in(e, r, "%.80s", strcmp(w->job.file, "-") == 0 ? "standard input" : w->job.file);
+    else
+        job_flags_rename(&w->job, e);
+    return r;
+}
+
+int job_wish_begin(const struct command *self, int argc, char **argv, const struct flag *more, size_t more_count,
+                   struct job_wish *w) {
+    struct flag rows[FLAGS_ROOM];
+    struct error e;
+    size_t count = 0;
+    job_flags_rows(&w->job, rows, &count);
+    rows[count++] = (struct flag){.name = "dry-run", .kind = FLAG_YES, .into = &w->is_dry};
+    rows[count++] = (struct flag){.name = "json", .kind = FLAG_YES, .into = &w->json};
+    for (size_t i = 0; i < more_count && count < FLAGS_ROOM; i++) rows[count++] = more[i];
+    int r = flags_parse(argc, argv, rows, count, FLAGS_SETTINGS | FLAGS_COMMAND, &w->flags, &e);
+    if (r == 0 && w->flags.wants_help) return command_help(self);
+    if (r == 0) r = settings_load(&w->flags, LOAD_LOOSE, &w->loaded, &e);
+    if (r == 0) r = read_jobs(w, &e);
+    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    if (*w->loaded.warning) output_note(w->loaded.warning);
+    return COMMAND_GOES_ON;
+}
+
+/* ---- what becomes of it ---- */
+
+int job_wish_plan(const struct command *self, const struct job_wish *w) {
+    AUTO(buf_done) struct buf answer = {0};
+    struct error e;
+    int r = server_ask(w->loaded.values.dir, "POST", "/api/v1/jobs?dry_run=1", &w->document, &answer, &e);
+    if (r < 0 && !w->job.file) job_flags_rename(&w->job, &e);
+    if (r < 0) return command_fail(self, &e, error_exit_code(r));
+    if (answer.len && answer.s[answer.len - 1] != '\n') buf_putc(&answer, '\n');
+    return output_exit(&answer);
+}
+
+int job_wish_submit(const struct command *self, const struct job_wish *w, int64_t *ret_first) {
+    struct error e;
+    int r = jobs_talk_submit(w->loaded.values.dir, &w->batch, ret_first, &e);
+    if (r < 0 && !w->job.file) job_flags_rename(&w->job, &e);
+    return r < 0 ? command_fail(self, &e, error_exit_code(r)) : EXIT_DONE;
+}

@@ -1,0 +1,149 @@
+/* `gpumgr jobs`: the jobs of the queue, those that ended, too; or one of them with all that is known of it. */
+#include "client/jobs.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json_tree.h"
+#include "client/command.h"
+#include "client/job_id.h"
+#include "client/job_table.h"
+#include "client/server_ask.h"
+#include "client/settings_load.h"
+#include "model/job.h"
+
+struct wish {
+    bool json, mine;
+    const char *state, *user;
+    double limit;
+};
+
+static const struct job_cell *const cells[] = {
+    &job_cell_id,   &job_cell_state, &job_cell_user, &job_cell_name, &job_cell_wants, &job_cell_gpus,
+    &job_cell_took, &job_cell_exit,  &job_cell_age,  &job_cell_busy, &job_cell_peak,  &job_cell_command,
+};
+
+/* ---- words ---- */
+
+static const char *my_name(char *ret, size_t room) {
+    const struct passwd *p = getpwuid(geteuid());
+    if (p)
+        snprintf(ret, room, "%s", p->pw_name);
+    else
+        snprintf(ret, room, "%u", (unsigned)geteuid());
+    return ret;
+}
+
+static int check_state(const char *word, struct error *e) {
+    AUTO(buf_done) struct buf all = {0};
+    for (enum job_state s = 0; s < JOB_STATE_COUNT; s++) {
+        if (strcmp(word, job_state_name(s)) == 0) return 0;
+        buf_printf(&all, "%s%s", s ? ", " : "", job_state_name(s));
+    }
+    return fail(e, -EINVAL, "--state: \"%.40s\" is not one of %s", word, all.s);
+}
+
+static int list_path(const struct wish *w, struct buf *path, struct error *e) {
+    AUTO(buf_done) struct buf part = {0};
+    char name[64];
+    const char *user = w->mine ? my_name(name, sizeof name) : w->user;
+    if (w->state && check_state(w->state, e) < 0) return -EINVAL;
+    if (w->mine && w->user) return fail(e, -EINVAL, "--mine and --user: only one of them makes sense");
+    buf_printf(path, "/api/v1/jobs?limit=%.0f", w->limit);
+    if (w->state) server_path(&part, "&state=", w->state, "");
+    if (w->state) buf_puts(path, part.s);
+    if (user) server_path(&part, "&user=", user, "");
+    if (user) buf_puts(path, part.s);
+    return 0;
+}
+
+/* ---- showing ---- */
+
+static void print_list(const struct wish *w, const struct json_tree *root, struct buf *out) {
+    const struct json_tree *list = json_tree_get(root, "jobs");
+    struct screen screen = screen_look();
+    if (!json_tree_count(list))
+        buf_puts(out, w->state || w->user || w->mine ? "No such job is known.\n"
+                                                     : "No job was handed in yet; `gpumgr run -- COMMAND` does.\n");
+    else
+        job_table(list, cells, ARRAY_LEN(cells), job_below, &screen, out);
+    if (json_tree_get(root, "next") && !json_tree_is_null(json_tree_get(root, "next")))
+        buf_printf(out, "There are older ones; --limit %.0f shows more.\n", w->limit * 5 > 1000 ? 1000 : w->limit * 5);
+}
+
+static int show(const struct command *self, const char *dir, const struct wish *w, const char *path, bool is_one) {
+    AUTO(buf_done) struct buf answer = {0}, out = {0};
+    struct json_tree *root;
+    struct error e;
+    int r = server_ask(dir, "GET", path, NULL, &answer, &e);
+    if (r < 0) return command_fail(self, &e, error_exit_code(r));
+    if (w->json) {
+        if (answer.len && answer.s[answer.len - 1] != '\n') buf_putc(&answer, '\n');
+        return output_exit(&answer);
+    }
+    r = json_tree_parse(answer.s, answer.len, &root, &e);
+    if (r < 0) {
+        fail_in(&e, r, "the server's answer");
+        return command_fail(self, &e, EXIT_FAILED);
+    }
+    struct screen screen = screen_look();
+    if (is_one)
+        jobs_detail(root, &screen, &out);
+    else
+        print_list(w, root, &out);
+    json_tree_free(root);
+    return output_exit(&out);
+}
+
+static int run(const struct command *self, int argc, char **argv) {
+    struct wish w = {.limit = 20};
+    const struct flag own[] = {
+        {.name = "limit",   .kind = FLAG_NUMBER, .into = &w.limit,   .min = 1, .max = 1000},
+        {.name = "json",      .kind = FLAG_YES,                         .into = &w.json                             },
+        {.name = "mine",  .kind = FLAG_YES,.into = &w.mine},
+        {.name = "state",  .kind = FLAG_TEXT,                         .into = &w.state                                                        },
+        {.name = "user", .kind = FLAG_TEXT,.into = &w.user},
+    };
+    AUTO(buf_done) struct buf path = {0};
+    struct flags flags;
+    struct loaded loaded = {0};
+    struct job_id id = {0};
+    struct error e;
+    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
+    if (r == 0 && flags.wants_help) return command_help(self);
+    if (r == 0 && flags.word_count > 1)
+        r = fail(&e, -EINVAL, "what is \"%.60s\"? one job, or all of them", flags.words[1]);
+    if (r == 0 && flags.word_count) r = job_id_parse(flags.words[0], &id, &e);
+    if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
+    if (r == 0 && !flags.word_count) r = list_path(&w, &path, &e);
+    if (r < 0) return command_fail(self, &e, EXIT_INPUT);
+    if (*loaded.warning) output_note(loaded.warning);
+    if (flags.word_count) buf_printf(&path, "/api/v1/jobs/%lld", (long long)id.job);
+    if (flags.word_count && id.element >= 0) buf_printf(&path, "?element=%lld", (long long)id.element);
+    return show(self, loaded.values.dir, &w, path.s, flags.word_count > 0);
+}
+
+const struct command command_jobs = {
+    .name = "jobs",
+    .summary = "List jobs, or show one of them",
+    .run = run,
+    .words = "JOB",
+    .help =
+        "usage: gpumgr jobs [JOB] [--mine] [--user USER] [--state STATE] [--limit N] [--json] [--dir DIR]\n"
+        "\n"
+        "The newest jobs of everybody: state, what they asked for, the GPUs they have or had, how long they ran, how\n"
+        "they ended, how busy their GPUs were and how much memory they took at most. With a number, all that is known\n"
+        "of that job: 17, or 17.3 for number 3 of an array.\n"
+        "\n"
+        "  --mine         only yours\n"
+        "  --user USER    only this user's\n"
+        "  --state STATE  waiting, held, starting, running, ending, done, failed, cancelled, timeout, exit unknown\n"
+        "  --limit N      so many (20)\n"
+        "  --json         as the API has them; times are Unix seconds, what is not known is null\n"
+        "  --dir DIR      the instance to ask\n"
+        "\n"
+        "example: gpumgr jobs --mine --state failed\n",
+};

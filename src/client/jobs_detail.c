@@ -1,0 +1,185 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "client/job_id.h"
+#include "client/job_table.h"
+#include "client/jobs.h"
+#include "client/text.h"
+#include "client/when.h"
+#include "model/duration.h"
+
+enum { LABEL_WIDTH = 12 };
+
+struct page {
+    const struct json_tree *j;
+    const struct screen *screen;
+    int64_t now_ns;
+    struct buf *out;
+};
+
+/* One line; what is longer than the screen goes on below its beginning, broken between words. */
+static void line(const struct page *p, const char *label, const char *text) {
+    int room = p->screen->width - LABEL_WIDTH - 1;
+    bool is_first = true;
+    while (*text) {
+        size_t n = strlen(text);
+        if ((int)n > room) {
+            n = (size_t)room;
+            while (n > 0 && text[n] != ' ') n--;
+            if (!n) n = strcspn(text, " "); /* one long word stays whole */
+        }
+        text_pad(p->out, is_first ? label : "", LABEL_WIDTH);
+        buf_putc(p->out, ' ');
+        buf_add(p->out, text, n);
+        buf_putc(p->out, '\n');
+        text += n + (text[n] == ' ');
+        is_first = false;
+    }
+}
+
+static void line_text(const struct page *p, const char *label, const char *key) { line(p, label, job_text(p->j, key)); }
+
+static void line_time(const struct page *p, const char *label, const char *key) {
+    char when[WHEN_TEXT], age[32], text[96];
+    double at = job_number(p->j, key);
+    if (!(at > 0)) return;
+    int64_t ns = (int64_t)(at * 1e9);
+    when_text(ns, p->now_ns, when);
+    number_age(ns > p->now_ns ? ns - p->now_ns : p->now_ns - ns, age, sizeof age);
+    snprintf(text, sizeof text, ns > p->now_ns ? "%s (in %s)" : "%s (%s ago)", when, age);
+    line(p, label, text);
+}
+
+static void line_bytes(const struct page *p, const char *label, const char *key) {
+    char text[32];
+    double bytes = job_number(p->j, key);
+    if (!(bytes > 0)) return;
+    number_bytes(bytes, text, sizeof text);
+    line(p, label, text);
+}
+
+static void line_span(const struct page *p, const char *label, const char *key) {
+    char text[DURATION_TEXT];
+    double s = job_number(p->j, key);
+    if (!(s > 0)) return;
+    duration_text((int64_t)(s * 1e9), text);
+    line(p, label, text);
+}
+
+static void line_cell(const struct page *p, const char *label, const struct job_cell *cell) {
+    struct table_cell c = {0};
+    cell->put(p->j, p->now_ns, &c);
+    line(p, label, c.text);
+}
+
+struct pairs {
+    char text[400];
+    size_t used;
+};
+static void add_pair(void *ctx, const char *key, const struct json_tree *value) {
+    struct pairs *s = ctx;
+    char number[32];
+    snprintf(number, sizeof number, "%.15g", json_tree_number(value, 0));
+    if (s->used + 1 < sizeof s->text)
+        s->used += (size_t)snprintf(s->text + s->used, sizeof s->text - s->used, "%s%s=%s", s->used ? " " : "", key,
+                                    json_tree_text(value, number));
+}
+
+static void line_pairs(const struct page *p, const char *label, const struct json_tree *object) {
+    struct pairs s = {0};
+    json_tree_each(object, add_pair, &s);
+    line(p, label, s.text);
+}
+
+static void head(const struct page *p) {
+    struct table_cell id = {0}, state = {0};
+    job_cell_id.put(p->j, p->now_ns, &id);
+    job_cell_state.put(p->j, p->now_ns, &state);
+    const char *on = p->screen->has_colour && state.colour ? state.colour : "", *off = *on ? "\033[0m" : "";
+    buf_printf(p->out, "job %s  %s  %s%s%s  of %s", id.text, job_text(p->j, "name"), on, state.text, off,
+               job_text(p->j, "user"));
+    if (strcmp(job_text(p->j, "origin"), "account") == 0) buf_printf(p->out, " (%s)", job_text(p->j, "account"));
+    buf_puts(p->out, "\n\n");
+}
+
+static void wishes(const struct page *p) {
+    char text[2048];
+    job_command(json_tree_get(p->j, "command"), text, sizeof text);
+    line(p, "command", text);
+    line_text(p, "image", "image");
+    line_text(p, "directory", "cwd");
+    line_cell(p, "asked for", &job_cell_wants);
+    line_cell(p, "priority", &job_cell_priority);
+    line_span(p, "time limit", "time_limit_s");
+    line_time(p, "finish by", "finish_by");
+    job_list(json_tree_get(p->j, "after"), text, sizeof text);
+    line(p, "after", text);
+    line_text(p, "array", "array");
+    line_pairs(p, "elements", json_tree_get(p->j, "elements"));
+    line_pairs(p, "labels", json_tree_get(p->j, "labels"));
+    if (job_number(p->j, "retries") > 0) {
+        snprintf(text, sizeof text, "%.0f; attempt %.0f", job_number(p->j, "retries"), job_number(p->j, "attempt"));
+        line(p, "retries", text);
+    }
+}
+
+static void energy(const struct page *p) {
+    char text[64];
+    double joules = job_number(p->j, "energy_joules");
+    if (!(joules > 0)) return;
+    if (joules < 3.6e5)
+        snprintf(text, sizeof text, "%.1f kJ", joules / 1e3);
+    else
+        snprintf(text, sizeof text, "%.2f kWh", joules / 3.6e6);
+    line(p, "energy", text);
+}
+
+static void figures(const struct page *p) {
+    char text[96];
+    line_cell(p, "GPU", &job_cell_gpus);
+    line_text(p, "machine", "node");
+    if (job_number(p->j, "pid") > 0 && !(job_number(p->j, "ended") > 0)) {
+        snprintf(text, sizeof text, "%.0f", job_number(p->j, "pid"));
+        line(p, "process", text);
+    }
+    line_time(p, "handed in", "submitted");
+    line_time(p, "started", "started");
+    line_time(p, "ended", "ended");
+    line_cell(p, "ran", &job_cell_took);
+    line_cell(p, "time left", &job_cell_left);
+    line_cell(p, "exit", &job_cell_exit);
+    line_text(p, "because it", "reason");
+    line_text(p, "says", *job_text(p->j, "text") ? "text" : "state_text");
+    line_cell(p, "GPU busy", &job_cell_busy);
+    line_bytes(p, "peak memory", "memory_peak_bytes");
+    energy(p);
+    line_bytes(p, "log", "log_bytes");
+    line_text(p, "insight", "insight");
+}
+
+static void waiting(const struct page *p) {
+    if (job_number(p->j, "place") > 0) line_cell(p, "place", &job_cell_place);
+    line_text(p, "waits", "why");
+    line_time(p, "starts", "starts_at");
+    line_text(p, "sooner", "sooner");
+}
+
+/* The runs of an array, or earlier attempts. */
+static const struct job_cell *const run_cells[] = {
+    &job_cell_id, &job_cell_state, &job_cell_gpus, &job_cell_took, &job_cell_exit, &job_cell_busy, &job_cell_peak,
+};
+
+void jobs_detail(const struct json_tree *root, const struct screen *screen, struct buf *out) {
+    const struct json_tree *job = json_tree_get(root, "job"), *runs = json_tree_get(root, "runs");
+    struct page p = {.j = job ? job : root, .screen = screen, .now_ns = clock_real_ns(), .out = out};
+    head(&p);
+    wishes(&p);
+    waiting(&p);
+    figures(&p);
+    if (json_tree_count(runs) < 2) return;
+    buf_putc(out, '\n');
+    job_table(runs, run_cells, ARRAY_LEN(run_cells), NULL, screen, out);
+}

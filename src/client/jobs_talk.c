@@ -1,0 +1,166 @@
+#include "client/jobs_talk.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+enum { SEND_MS = 10000, ANSWER_MS = 60000, FRAME_BYTES = 2 << 20 };
+
+static int not_running(struct error *e) {
+    return fail(e, -ENOTCONN, "no gpumgr runs here that takes jobs; `gpumgr up` starts one");
+}
+
+int jobs_talk_open(struct jobs_talk *t, const char *dir, struct error *e) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct instance i;
+    char path[300];
+    int r = instance_find(dir, &i, e);
+    if (r == -ENOENT) return not_running(e);
+    if (r < 0) return r;
+    instance_path(&i, path, sizeof path, JOBS_SOCKET);
+    if (strlen(path) >= sizeof to.sun_path)
+        return fail(e, -ENAMETOOLONG, "%s: longer than a socket's path may be", path);
+    memcpy(to.sun_path, path, strlen(path) + 1);
+    AUTO(fd_done) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return fail_errno(e, errno, "socket");
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) < 0) {
+        if (errno == ENOENT || errno == ECONNREFUSED) return not_running(e);
+        return fail_errno(e, errno, "the node cannot be asked: %s", path);
+    }
+    *t = (struct jobs_talk){.fd = fd};
+    fd = -1;
+    return 0;
+}
+
+void jobs_talk_close(struct jobs_talk *t) {
+    fd_done(&t->fd);
+    t->fd = -1;
+    wire_stream_done(&t->in);
+    t->in = (struct wire_stream){0};
+}
+
+static int went_away(struct error *e) { return fail(e, -ECONNRESET, "the node went away"); }
+
+int jobs_talk_send(struct jobs_talk *t, const struct buf *b, struct error *e) {
+    for (size_t done = 0; done < b->len;) {
+        struct pollfd p = {.fd = t->fd, .events = POLLOUT};
+        if (poll(&p, 1, SEND_MS) == 0) return fail(e, -ETIMEDOUT, "the node does not take what is said to it");
+        ssize_t n = send(t->fd, b->s + done, b->len - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (n < 0) return went_away(e);
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+int jobs_talk_next(struct jobs_talk *t, int timeout_ms, struct wire_frame *ret, struct error *e) {
+    char bytes[65536];
+    for (;;) {
+        int r = wire_stream_next(&t->in, ret, e);
+        if (r != 0) return r;
+        struct pollfd p = {.fd = t->fd, .events = POLLIN};
+        r = poll(&p, 1, timeout_ms);
+        if (r < 0 && errno == EINTR) return 0;
+        if (r <= 0) return r < 0 ? fail_errno(e, errno, "poll") : 0;
+        ssize_t n = recv(t->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) return 0;
+        if (n <= 0) return went_away(e);
+        wire_stream_add(&t->in, bytes, (size_t)n);
+    }
+}
+
+int jobs_talk_result(struct jobs_talk *t, uint64_t request, struct wire_job_result *ret, struct error *e) {
+    int64_t until = clock_boot_ns() + (t->patience_ms ? t->patience_ms : ANSWER_MS) * NS_PER_MS;
+    for (;;) {
+        struct wire_frame f;
+        int64_t left_ms = (until - clock_boot_ns()) / NS_PER_MS;
+        if (left_ms <= 0) return fail(e, -ETIMEDOUT, "the node does not answer");
+        int r = jobs_talk_next(t, (int)left_ms, &f, e);
+        if (r < 0) return r;
+        if (r == 0 || (f.type != WIRE_JOB_SUBMITTED && f.type != WIRE_JOB_CONTROLLED)) continue;
+        r = wire_get_job_result(&f, ret, e);
+        if (r < 0) return r;
+        if (ret->request != request) continue;
+        return ret->result < 0 ? fail(e, ret->result, "%s", ret->text) : 0;
+    }
+}
+
+/* ---- whole conversations ---- */
+
+void jobs_batch_add(struct jobs_batch *b, const struct buf *record) {
+    if (b->count == b->capacity) {
+        b->capacity = b->capacity ? 2 * b->capacity : 16;
+        size_t *more = realloc(b->len, b->capacity * sizeof *more);
+        if (!more) abort();
+        b->len = more;
+    }
+    b->len[b->count++] = record->len;
+    buf_add(&b->records, record->s, record->len);
+}
+
+void jobs_batch_done(struct jobs_batch *b) {
+    buf_done(&b->records);
+    free(b->len);
+    *b = (struct jobs_batch){0};
+}
+
+/* What the job gets from whoever hands it in; words point into `environment`. */
+static int look_around(struct jobs_submit *s, struct buf *environment, struct error *e) {
+    for (char **v = environ; *v; v++) job_word_put(environment, *v);
+    if (environment->len > JOBS_ENVIRONMENT_MAX)
+        return fail(e, -E2BIG, "your environment has %zu KiB; a job can take %u KiB with it", environment->len >> 10,
+                    JOBS_ENVIRONMENT_MAX >> 10);
+    s->environment = job_words_of(environment);
+    s->umask = umask(0);
+    umask(s->umask);
+    if (!getcwd(s->cwd, sizeof s->cwd)) return fail_errno(e, errno, "the directory you are in");
+    return 0;
+}
+
+static int submit_some(struct jobs_talk *t, struct jobs_submit *s, const char *records, const size_t *len,
+                       int64_t *ret_first, struct error *e) {
+    AUTO(buf_done) struct buf b = {0};
+    struct wire_job_result result;
+    s->request = ++t->request;
+    size_t from = jobs_begin_submit(&b, s);
+    for (unsigned i = 0; i < s->count; records += len[i++]) jobs_add_submit(&b, records, len[i]);
+    wire_end(&b, from);
+    int r = jobs_talk_send(t, &b, e);
+    if (r < 0) return r;
+    r = jobs_talk_result(t, s->request, &result, e);
+    if (r == -ECONNRESET || r == -ETIMEDOUT)
+        return fail(e, r, "the node went away before it said whether it took the job; `gpumgr jobs` shows it if so");
+    if (r < 0) return r;
+    *ret_first = result.first;
+    return 0;
+}
+
+int jobs_talk_submit(const char *dir, const struct jobs_batch *b, int64_t *ret_first, struct error *e) {
+    AUTO(buf_done) struct buf environment = {0};
+    AUTO(jobs_talk_close) struct jobs_talk t = JOBS_TALK_CLOSED;
+    struct jobs_submit s = {0};
+    int r = look_around(&s, &environment, e);
+    if (r >= 0) r = jobs_talk_open(&t, dir, e);
+    const char *at = b->records.s;
+    for (size_t i = 0; r >= 0 && i < b->count;) {
+        size_t bytes = environment.len, n = 0;
+        int64_t first = 0;
+        while (i + n < b->count && n < JOBS_SUBMIT_MAX && (n == 0 || bytes + b->len[i + n] < FRAME_BYTES))
+            bytes += b->len[i + n++];
+        s.count = (uint16_t)n;
+        r = submit_some(&t, &s, at, b->len + i, &first, e);
+        if (r < 0 && i) return fail_in(e, r, "%zu of %zu jobs were taken", i, b->count);
+        if (r >= 0 && i == 0) *ret_first = first;
+        for (; n; n--) at += b->len[i++];
+    }
+    return r;
+}

@@ -1,0 +1,19 @@
+/* Waits for a job that was just handed in, as if it ran here: says why it waits, shows what it writes, passes on signals,
+ * ends as it ends. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "client/command.h"
+#include "client/job_id.h"
+
+struct run_follow {
+    const char *dir;
+    struct job_id id;
+    bool is_pty, is_array, is_quiet;
+    int retries;
+};
+
+/* The exit code: the job's own, 128 + its signal, 130 when it was cancelled with Ctrl-C before it began, 0 when it was left
+ * running, JOB_EXIT_NONE (125) where its exit is not known or it never ran. */
+int run_follow(const struct command *self, const struct run_follow *wish);
