@@ -188,7 +188,7 @@ static int run_help(struct call *c) {
     return CODE_OK;
 }
 
-int command_run(struct machine *m, struct children *children, bool may_set, const char *line, struct buf *ret) {
+int commands_run(struct machine *m, struct children *children, bool may_set, const char *line, struct buf *ret) {
     char text[512];
     snprintf(text, sizeof text, "%s", line);
     struct call c = {.m = m, .c = children, .out = ret};

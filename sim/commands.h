@@ -8,4 +8,4 @@
 #include "sim/machine.h"
 
 /* Does what `line` says and appends what to print. Without children (NULL) `load` is refused. Returns NVML's code; when it is not 0 the text is one sentence. */
-int command_run(struct machine *m, struct children *c, bool may_set, const char *line, struct buf *ret);
+int commands_run(struct machine *m, struct children *c, bool may_set, const char *line, struct buf *ret);

@@ -164,7 +164,7 @@ static void ask_command(struct server *s, struct connection *c, const struct wir
     char line[sizeof q->command];
     memcpy(line, q->command, sizeof line);
     line[sizeof line - 1] = '\0';
-    r->code = command_run(s->machine, s->children, may_set(c), line, &out);
+    r->code = commands_run(s->machine, s->children, may_set(c), line, &out);
     snprintf(r->text, sizeof r->text, "%s", out.s ? out.s : "");
 }
 

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     char line[512] = {0};
     memcpy(line, bytes, n < sizeof line ? n : sizeof line - 1);
     AUTO(buf_done) struct buf out = {0};
-    command_run(&m, NULL, true, line, &out);
+    commands_run(&m, NULL, true, line, &out);
     machine_advance(&m, 0.05);
     return 0;
 }

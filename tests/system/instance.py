@@ -122,3 +122,10 @@ def kill(pid, number=signal.SIGKILL):
         os.kill(pid, number)
     except ProcessLookupError:
         pass
+
+
+def stop(pid):
+    """SIGSTOP, and back when no thread of it runs any more: the first that takes the signal stops the others."""
+    os.kill(pid, signal.SIGSTOP)
+    threads = Path(f"/proc/{pid}/task")
+    wait_for(lambda: all((t / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for t in threads.iterdir()), "it stands still")

@@ -206,7 +206,7 @@ def test_calls_that_fail_now_and_then(tmp_path):
         i.wait_state(0, "lost")
         assert i.gpu(0)["metrics"] == {}
         lost.unlink()
-        i.wait_state(0, "ok")
+        i.wait_state(0, "ok", 20)
         settled(i, want)
         assert not [line for line in i.log() if line["event"] == "sampler" and line["level"] == "error"]
     inventory = direct("flaky", "--inventory")[0]["inventory"]
@@ -223,7 +223,7 @@ def test_a_lost_gpu_does_not_silence_the_others(tmp_path):
             lost.touch()
             i.wait_state(0, "lost")
         lost.unlink()
-        i.wait_state(0, "ok")
+        i.wait_state(0, "ok", 20)
 
 
 # ---- counters and instances ----

@@ -159,9 +159,9 @@ def test_docker_stands_still_and_nothing_else_does(watched):
     c = w.docker.run_script(w.sim, f"until test -e {go}; do usleep 20000; done; /bin/gpusim-task --quiet --work 3", words=["--label", "gpumgr.deadline=1s", "--name", "frozen"])
     w.docker.process.send_signal(signal.SIGSTOP)
     try:
-        os.kill(wait_for(lambda: w.node.of_program("node"), "a node")[0], signal.SIGKILL)  # a new one knows nothing of the container
-        time.sleep(1.5)
-        wait_for(lambda: w.node.of_program("node"), "a node again", 20)
+        first = wait_for(lambda: w.node.of_program("node"), "a node")
+        os.kill(first[0], signal.SIGKILL)  # a new one knows nothing of the container
+        wait_for(lambda: w.node.of_program("node") not in ([], first), "a node again", 20)
         time.sleep(1)
         go.touch()
         task = w.task(c, state=RUNNING)
