@@ -1,5 +1,6 @@
 /* `gpumgr cancel`, `hold`, `release`: what one may do to jobs of one's own. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -12,6 +13,7 @@
 struct deed {
     const char *method, *path; /* behind the job's number */
     const char *done;
+    bool takes_element;
 };
 
 static int do_one(const char *dir, const struct deed *d, const struct job_id *id, struct error *e) {
@@ -32,7 +34,11 @@ static int do_all(const struct command *self, int argc, char **argv, const struc
     int r = flags_parse(argc, argv, NULL, 0, FLAGS_SETTINGS, &flags, &e);
     if (r == 0 && flags.wants_help) return command_help(self);
     if (r == 0 && !flags.word_count) r = fail(&e, -EINVAL, "which job? `gpumgr jobs --mine` lists yours");
-    for (size_t i = 0; r == 0 && i < flags.word_count; i++) r = job_id_parse(flags.words[i], &id[i], &e);
+    for (size_t i = 0; r == 0 && i < flags.word_count; i++) {
+        r = job_id_parse(flags.words[i], &id[i], &e);
+        if (r == 0 && id[i].element >= 0 && !d->takes_element)
+            r = fail(&e, -EINVAL, "%.40s: an array is held and released as a whole", flags.words[i]);
+    }
     if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning) output_note(loaded.warning);
@@ -46,15 +52,15 @@ static int do_all(const struct command *self, int argc, char **argv, const struc
 }
 
 static int run_cancel(const struct command *self, int argc, char **argv) {
-    static const struct deed d = {"DELETE", "", "is cancelled"};
+    static const struct deed d = {"DELETE", "", "is cancelled", true};
     return do_all(self, argc, argv, &d);
 }
 static int run_hold(const struct command *self, int argc, char **argv) {
-    static const struct deed d = {"POST", "/hold", "is held"};
+    static const struct deed d = {"POST", "/hold", "is held", false};
     return do_all(self, argc, argv, &d);
 }
 static int run_release(const struct command *self, int argc, char **argv) {
-    static const struct deed d = {"POST", "/release", "waits for its turn again"};
+    static const struct deed d = {"POST", "/release", "waits for its turn again", false};
     return do_all(self, argc, argv, &d);
 }
 

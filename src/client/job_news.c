@@ -58,32 +58,56 @@ static void read_elements(const struct json_tree *j, struct job_news *n) {
     }
 }
 
-bool job_news_read(const struct json_tree *root, struct job_news *ret) {
-    const struct json_tree *j = json_tree_get(root, "job") ? json_tree_get(root, "job") : root;
+static void read_run(const struct json_tree *j, struct job_news *n) {
+    copy(j, "state", n->state, sizeof n->state);
+    copy(j, "node", n->node, sizeof n->node);
+    copy(j, "text", n->text, sizeof n->text);
+    if (!*n->text) copy(j, "state_text", n->text, sizeof n->text);
+    copy(j, "reason", n->reason, sizeof n->reason);
+    copy(j, "insight", n->insight, sizeof n->insight);
+    gpus_text(j, n->gpus, sizeof n->gpus);
+    n->started_ns = moment(j, "started");
+    n->ended_ns = moment(j, "ended");
+    n->attempt = (int)number(j, "attempt", 0);
+    n->signal = (int)number(j, "signal", 0);
+    n->code = (int)number(j, "exit_code", 0);
+    n->has_exit = n->signal > 0 || !isnan(number(j, "exit_code", NAN));
+}
+
+/* The last run of an element, or NULL where it has none yet. */
+static const struct json_tree *run_of(const struct json_tree *root, int64_t element) {
+    const struct json_tree *runs = json_tree_get(root, "runs"), *last = NULL;
+    for (size_t i = 0; i < json_tree_count(runs); i++) {
+        const struct json_tree *run = json_tree_at(runs, i);
+        if (number(run, "element", -1) == (double)element &&
+            (!last || number(run, "attempt", 0) >= number(last, "attempt", 0)))
+            last = run;
+    }
+    return last;
+}
+
+bool job_news_read(const struct json_tree *root, int64_t element, struct job_news *ret) {
     struct job_news n = {0};
-    if (isnan(number(j, "id", NAN))) return false;
-    copy(j, "state", n.state, sizeof n.state);
-    copy(j, "user", n.user, sizeof n.user);
-    copy(j, "name", n.name, sizeof n.name);
-    copy(j, "why", n.why, sizeof n.why);
-    copy(j, "sooner", n.sooner, sizeof n.sooner);
-    copy(j, "node", n.node, sizeof n.node);
-    copy(j, "text", n.text, sizeof n.text);
-    if (!*n.text) copy(j, "state_text", n.text, sizeof n.text);
-    copy(j, "reason", n.reason, sizeof n.reason);
-    copy(j, "insight", n.insight, sizeof n.insight);
-    gpus_text(j, n.gpus, sizeof n.gpus);
-    n.place = (int)number(j, "place", 0);
-    n.starts_ns = moment(j, "starts_at");
-    n.started_ns = moment(j, "started");
-    n.ended_ns = moment(j, "ended");
-    n.retries = (int)number(j, "retries", 0);
-    n.attempt = (int)number(j, "attempt", 0);
-    n.signal = (int)number(j, "signal", 0);
-    n.code = (int)number(j, "exit_code", 0);
-    n.has_exit = n.signal > 0 || !isnan(number(j, "exit_code", NAN));
+    if (isnan(number(root, "id", NAN))) return false;
+    read_run(root, &n);
+    copy(root, "user", n.user, sizeof n.user);
+    copy(root, "name", n.name, sizeof n.name);
+    copy(root, "why", n.why, sizeof n.why);
+    copy(root, "sooner", n.sooner, sizeof n.sooner);
+    n.place = (int)number(root, "place", 0);
+    n.starts_ns = moment(root, "starts_at");
+    n.retries = (int)number(root, "retries", 0);
     read_state(&n);
-    read_elements(j, &n);
+    read_elements(root, &n);
+    if (element >= 0) {
+        const struct json_tree *run = run_of(root, element);
+        bool is_job_over = n.is_over;
+        n.is_over = n.is_running = false;
+        n.elements = 1;
+        snprintf(n.state, sizeof n.state, "%s", job_state_name(is_job_over ? JOB_CANCELLED : JOB_WAITING));
+        if (run) read_run(run, &n);
+        read_state(&n);
+    }
     *ret = n;
     return true;
 }
@@ -91,14 +115,13 @@ bool job_news_read(const struct json_tree *root, struct job_news *ret) {
 int job_news_ask(const char *dir, int64_t job, int64_t element, struct job_news *ret, struct error *e) {
     AUTO(buf_done) struct buf answer = {0};
     struct json_tree *root;
-    char path[96];
-    int n = snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)job);
-    if (element >= 0) snprintf(path + n, sizeof path - (size_t)n, "?element=%lld", (long long)element);
+    char path[64];
+    snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)job);
     int r = server_ask(dir, "GET", path, NULL, &answer, e);
     if (r < 0) return r;
     r = json_tree_parse(answer.s, answer.len, &root, e);
     if (r < 0) return fail_in(e, r, "the server's answer");
-    bool is_good = job_news_read(root, ret);
+    bool is_good = job_news_read(root, element, ret);
     json_tree_free(root);
     return is_good ? 0 : fail(e, -EPROTO, "the server's answer is of another version");
 }

@@ -25,8 +25,9 @@ struct job_news {
     int64_t started_ns, ended_ns; /* 0: not yet */
 };
 
-/* From the answer's document. False: it is none. */
-bool job_news_read(const struct json_tree *root, struct job_news *ret);
+/* From the answer's document. element: a number of an array, whose last run it is then about; -1: the job. False: it is
+ * none. */
+bool job_news_read(const struct json_tree *root, int64_t element, struct job_news *ret);
 
 /* One question. -ENOENT: there is no such job. */
 int job_news_ask(const char *dir, int64_t job, int64_t element, struct job_news *ret, struct error *e) MUST_CHECK;

@@ -35,17 +35,15 @@ static int dial(const char *dir, const struct wire_run_key *run, int *ret, struc
 }
 
 int job_pty_open(struct job_pty *p, const char *dir, const struct wire_run_key *run, struct error *e) {
-    *p = (struct job_pty)JOB_PTY_CLOSED;
+    fd_done(&p->fd);
     int r = dial(dir, run, &p->fd, e);
     if (r < 0) return r;
-    if (tcgetattr(STDIN_FILENO, &p->before) == 0) {
+    if (!p->is_raw && tcgetattr(STDIN_FILENO, &p->before) == 0) {
         struct termios raw = p->before;
         cfmakeraw(&raw);
         p->is_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
     }
-    r = job_pty_size(p, e);
-    if (r < 0) job_pty_close(p);
-    return r;
+    return job_pty_size(p, e);
 }
 
 void job_pty_close(struct job_pty *p) {
@@ -86,18 +84,12 @@ int job_pty_keys(struct job_pty *p, struct error *e) {
     return send_all(p, &b, e);
 }
 
-int job_pty_show(struct job_pty *p, struct error *e) {
+bool job_pty_drain(struct job_pty *p) {
     char bytes[65536];
     ssize_t n = recv(p->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return 1;
-    if (n <= 0) return 0;
-    for (ssize_t done = 0; done < n;) {
-        ssize_t k = write(STDOUT_FILENO, bytes + done, (size_t)(n - done));
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) return fail_errno(e, errno, "cannot write the output");
-        done += k;
-    }
-    return 1;
+    if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN))) return true;
+    fd_done(&p->fd);
+    return false;
 }
 
 int job_pty_size(struct job_pty *p, struct error *e) {

@@ -87,14 +87,45 @@ int job_wish_begin(const struct command *self, int argc, char **argv, const stru
 
 /* ---- what becomes of it ---- */
 
+static void put_plan(const struct json_tree *j, const char *node, struct buf *out) {
+    struct table_cell wants = {0};
+    char gpus[96], when[WHEN_TEXT];
+    double at = job_number(j, "starts_at");
+    int64_t now_ns = clock_real_ns();
+    job_cell_wants.put(j, now_ns, &wants);
+    job_list(json_tree_get(j, "gpu_indices"), gpus, sizeof gpus);
+    buf_printf(out, "%s (%s): ", job_text(j, "name"), wants.text);
+    if (json_tree_is_true(json_tree_get(j, "starts_now"))) {
+        buf_printf(out, "would start now%s%s on %s\n", *gpus ? " on GPU " : "", gpus, node);
+        return;
+    }
+    buf_puts(out, "would wait");
+    if (job_number(j, "place") > 0) buf_printf(out, ", place %.0f", job_number(j, "place"));
+    if (*job_text(j, "why")) buf_printf(out, ": %s", job_text(j, "why"));
+    if (at > 0) when_text((int64_t)(at * 1e9), now_ns, when);
+    if (at > 0) buf_printf(out, "; starts about %s", when);
+    if (*job_text(j, "sooner")) buf_printf(out, "; sooner: %s", job_text(j, "sooner"));
+    buf_putc(out, '\n');
+}
+
+static int print_plan(const struct command *self, const struct buf *answer) {
+    AUTO(buf_done) struct buf out = {0};
+    struct json_tree *root;
+    struct error e;
+    if (json_tree_parse(answer->s, answer->len, &root, &e) < 0) return command_fail(self, &e, EXIT_FAILED);
+    const struct json_tree *jobs = json_tree_get(root, "jobs");
+    for (size_t i = 0; i < json_tree_count(jobs); i++) put_plan(json_tree_at(jobs, i), job_text(root, "node"), &out);
+    json_tree_free(root);
+    return output_exit(&out);
+}
+
 int job_wish_plan(const struct command *self, const struct job_wish *w) {
     AUTO(buf_done) struct buf answer = {0};
     struct error e;
     int r = server_ask(w->loaded.values.dir, "POST", "/api/v1/jobs?dry_run=1", &w->document, &answer, &e);
     if (r < 0 && !w->job.file) job_flags_rename(&w->job, &e);
     if (r < 0) return command_fail(self, &e, error_exit_code(r));
-    if (answer.len && answer.s[answer.len - 1] != '\n') buf_putc(&answer, '\n');
-    return output_exit(&answer);
+    return w->json ? output_exit(&answer) : print_plan(self, &answer);
 }
 
 int job_wish_submit(const struct command *self, const struct job_wish *w, int64_t *ret_first) {

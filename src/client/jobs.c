@@ -74,7 +74,8 @@ static void print_list(const struct wish *w, const struct json_tree *root, struc
         buf_printf(out, "There are older ones; --limit %.0f shows more.\n", w->limit * 5 > 1000 ? 1000 : w->limit * 5);
 }
 
-static int show(const struct command *self, const char *dir, const struct wish *w, const char *path, bool is_one) {
+static int show(const struct command *self, const char *dir, const struct wish *w, const char *path,
+                const struct job_id *one) {
     AUTO(buf_done) struct buf answer = {0}, out = {0};
     struct json_tree *root;
     struct error e;
@@ -90,12 +91,12 @@ static int show(const struct command *self, const char *dir, const struct wish *
         return command_fail(self, &e, EXIT_FAILED);
     }
     struct screen screen = screen_look();
-    if (is_one)
-        jobs_detail(root, &screen, &out);
+    if (one->job)
+        r = jobs_detail(root, one->element, &screen, &out, &e);
     else
         print_list(w, root, &out);
     json_tree_free(root);
-    return output_exit(&out);
+    return r < 0 ? command_fail(self, &e, error_exit_code(r)) : output_exit(&out);
 }
 
 static int run(const struct command *self, int argc, char **argv) {
@@ -122,8 +123,7 @@ static int run(const struct command *self, int argc, char **argv) {
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning) output_note(loaded.warning);
     if (flags.word_count) buf_printf(&path, "/api/v1/jobs/%lld", (long long)id.job);
-    if (flags.word_count && id.element >= 0) buf_printf(&path, "?element=%lld", (long long)id.element);
-    return show(self, loaded.values.dir, &w, path.s, flags.word_count > 0);
+    return show(self, loaded.values.dir, &w, path.s, &id);
 }
 
 const struct command command_jobs = {

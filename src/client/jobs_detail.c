@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -172,14 +173,26 @@ static const struct job_cell *const run_cells[] = {
     &job_cell_id, &job_cell_state, &job_cell_gpus, &job_cell_took, &job_cell_exit, &job_cell_busy, &job_cell_peak,
 };
 
-void jobs_detail(const struct json_tree *root, const struct screen *screen, struct buf *out) {
-    const struct json_tree *job = json_tree_get(root, "job"), *runs = json_tree_get(root, "runs");
-    struct page p = {.j = job ? job : root, .screen = screen, .now_ns = clock_real_ns(), .out = out};
+/* The last try of an element. */
+static const struct json_tree *find_run(const struct json_tree *runs, int64_t element) {
+    const struct json_tree *found = NULL;
+    for (size_t i = 0; i < json_tree_count(runs); i++)
+        if (job_number(json_tree_at(runs, i), "element") == (double)element) found = json_tree_at(runs, i);
+    return found;
+}
+
+int jobs_detail(const struct json_tree *root, int64_t element, const struct screen *screen, struct buf *out,
+                struct error *e) {
+    const struct json_tree *runs = json_tree_get(root, "runs");
+    struct page p = {.j = root, .screen = screen, .now_ns = clock_real_ns(), .out = out};
+    if (element >= 0) p.j = find_run(runs, element);
+    if (!p.j) return fail(e, -ENOENT, "number %lld of that job has not run", (long long)element);
     head(&p);
     wishes(&p);
     waiting(&p);
     figures(&p);
-    if (json_tree_count(runs) < 2) return;
+    if (element >= 0 || json_tree_count(runs) < 2) return 0;
     buf_putc(out, '\n');
     job_table(runs, run_cells, ARRAY_LEN(run_cells), NULL, screen, out);
+    return 0;
 }

@@ -126,6 +126,7 @@ static int look_around(struct jobs_submit *s, struct buf *environment, struct er
     return 0;
 }
 
+/* How many were taken: where they are large, the node may take only the first of them. */
 static int submit_some(struct jobs_talk *t, struct jobs_submit *s, const char *records, const size_t *len,
                        int64_t *ret_first, struct error *e) {
     AUTO(buf_done) struct buf b = {0};
@@ -140,8 +141,9 @@ static int submit_some(struct jobs_talk *t, struct jobs_submit *s, const char *r
     if (r == -ECONNRESET || r == -ETIMEDOUT)
         return fail(e, r, "the node went away before it said whether it took the job; `gpumgr jobs` shows it if so");
     if (r < 0) return r;
+    if (!result.count || result.count > s->count) return fail(e, -EPROTO, "the node's answer makes no sense");
     *ret_first = result.first;
-    return 0;
+    return (int)result.count;
 }
 
 int jobs_talk_submit(const char *dir, const struct jobs_batch *b, int64_t *ret_first, struct error *e) {
@@ -160,7 +162,7 @@ int jobs_talk_submit(const char *dir, const struct jobs_batch *b, int64_t *ret_f
         r = submit_some(&t, &s, at, b->len + i, &first, e);
         if (r < 0 && i) return fail_in(e, r, "%zu of %zu jobs were taken", i, b->count);
         if (r >= 0 && i == 0) *ret_first = first;
-        for (; n; n--) at += b->len[i++];
+        for (int taken = r; taken > 0; taken--) at += b->len[i++];
     }
-    return r;
+    return r < 0 ? r : 0;
 }

@@ -38,8 +38,7 @@ static int64_t place_of(const struct json_tree *job, bool is_sweep, int64_t numb
     return job_element_find(&spec, number);
 }
 
-static int find_element(const struct wish *w, const struct json_tree *root, uint32_t *ret, struct error *e) {
-    const struct json_tree *job = json_tree_get(root, "job") ? json_tree_get(root, "job") : root;
+static int find_element(const struct wish *w, const struct json_tree *job, uint32_t *ret, struct error *e) {
     size_t sweeps = 0;
     json_tree_each(json_tree_get(job, "sweep"), count_member, &sweeps);
     bool is_array = sweeps || *job_text(job, "array");
@@ -64,7 +63,8 @@ static int find(const char *dir, const struct wish *w, struct job_news *news, ui
     r = json_tree_parse(answer.s, answer.len, &root, e);
     if (r < 0) return fail_in(e, r, "the server's answer");
     r = find_element(w, root, ret_place, e);
-    if (r >= 0 && !job_news_read(root, news)) r = fail(e, -EPROTO, "the server's answer is of another version");
+    if (r >= 0 && !job_news_read(root, w->id.element, news))
+        r = fail(e, -EPROTO, "the server's answer is of another version");
     json_tree_free(root);
     return r;
 }
@@ -79,8 +79,25 @@ static void wait_for_more(struct job_follow *f, struct job_watch *watch, bool is
     poll(p, ARRAY_LEN(p), is_busy ? 0 : FOLLOW_AGAIN_MS);
 }
 
-/* What there is now. */
-static int show_now(struct job_follow *f, const struct job_news *news, struct error *e) {
+/* By the server, which asks the machine where it ran: for an earlier try, and for jobs of other machines. */
+static int show_by_server(const char *dir, const struct wish *w, struct error *e) {
+    uint64_t offset = 0;
+    for (;;) {
+        AUTO(buf_done) struct buf path = {0}, part = {0};
+        buf_printf(&path, "/api/v1/jobs/%lld/log?offset=%llu", (long long)w->id.job, (unsigned long long)offset);
+        if (w->id.element >= 0) buf_printf(&path, "&element=%lld", (long long)w->id.element);
+        if (w->attempt > 0) buf_printf(&path, "&attempt=%.0f", w->attempt);
+        int r = server_ask(dir, "GET", path.s, NULL, &part, e);
+        if (r < 0) return r;
+        if (!part.len) return 0;
+        offset += part.len;
+        r = output_write(&part);
+        if (r < 0) return r == -EPIPE ? 0 : fail_errno(e, -r, "cannot write the output");
+    }
+}
+
+/* What there is now. 1: this machine's node does not know. */
+static int show_now(struct job_follow *f, struct error *e) {
     int64_t begin_ns = clock_boot_ns(), told_ns = 0;
     bool has_log = false;
     for (;;) {
@@ -93,10 +110,8 @@ static int show_now(struct job_follow *f, const struct job_news *news, struct er
         if ((r & FOLLOW_RUN) && !told_ns) told_ns = clock_boot_ns();
         if (f->is_log_over || (has_log && f->offset >= f->total)) return 0;
         if (told_ns && !has_log && clock_boot_ns() - told_ns > QUIET_NS) return 0;
-        if (!told_ns && clock_boot_ns() - begin_ns > FIRST_NS)
-            return job_follow_fd(f) < 0
-                       ? fail(e, -ENOTCONN, "no gpumgr runs here that has its log; `gpumgr up` starts one")
-                       : fail(e, -ENOENT, "this machine has no log of it: it is %s", news->state);
+        bool is_silent = !told_ns && !has_log && clock_boot_ns() - begin_ns > FIRST_NS;
+        if (job_follow_fd(f) < 0 || is_silent) return 1;
         wait_for_more(f, NULL, r & FOLLOW_LOG);
     }
 }
@@ -131,16 +146,18 @@ static int show_on(struct job_follow *f, const struct wish *w, const char *dir, 
 }
 
 static int show(const struct command *self, const char *dir, const struct wish *w) {
-    struct job_follow f = {
-        .dir = dir, .job = w->id.job, .has_log = true, .attempt = (uint32_t)w->attempt, .talk = JOBS_TALK_CLOSED};
+    struct job_follow f = {.dir = dir, .job = w->id.job, .has_log = true, .talk = JOBS_TALK_CLOSED};
     struct job_news news = {0};
     struct error e = {0};
+    char name[JOB_ID_TEXT];
+    job_id_text(&w->id, name);
     int r = find(dir, w, &news, &f.element, &e);
-    if (r >= 0 && !w->follow && !news.attempt && !news.is_over && news.elements <= 1)
-        r = fail(&e, -ENOENT, "job %lld has not begun: it is %s; -f waits for it", (long long)w->id.job, news.state);
-    if (r >= 0 && !news.attempt && news.is_over && news.elements <= 1)
-        r = fail(&e, -ENOENT, "job %lld never ran: it was %s", (long long)w->id.job, news.state);
-    if (r >= 0) r = w->follow ? show_on(&f, w, dir, &news, &e) : show_now(&f, &news, &e);
+    if (r >= 0 && !news.attempt && news.is_over)
+        r = fail(&e, -ENOENT, "job %s never ran: it is %s", name, news.state);
+    else if (r >= 0 && !news.attempt && !w->follow)
+        r = fail(&e, -ENOENT, "job %s has not begun: it is %s; -f waits for it", name, news.state);
+    if (r >= 0) r = w->follow ? show_on(&f, w, dir, &news, &e) : w->attempt > 0 ? 1 : show_now(&f, &e);
+    if (r > 0) r = show_by_server(dir, w, &e);
     job_follow_close(&f);
     return r < 0 ? command_fail(self, &e, error_exit_code(r)) : EXIT_DONE;
 }
@@ -161,6 +178,7 @@ static int run(const struct command *self, int argc, char **argv) {
     if (r == 0 && flags.wants_help) return command_help(self);
     if (r == 0 && flags.word_count != 1)
         r = fail(&e, -EINVAL, "which job? Name one, as in 17, or 17.3 for number 3 of an array");
+    if (r == 0 && w.follow && w.attempt > 0) r = fail(&e, -EINVAL, "--attempt: one that is over cannot be followed");
     if (r == 0) r = job_id_parse(flags.words[0], &w.id, &e);
     if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);

@@ -165,12 +165,12 @@ static void take_news(struct loop *l) {
     say(l);
 }
 
-static void take_run(struct loop *l) {
+/* Sits down at the job's terminal as soon as there is one, and again when the connection was lost. */
+static void sit_down(struct loop *l) {
     struct error e = {0};
-    job_watch_now(l->watch);
-    if (!l->wish->is_pty || l->pty.fd >= 0 || l->follow.run.state != RUN_RUNNING) return;
+    if (!l->wish->is_pty || l->pty.fd >= 0 || !l->follow.has_run || l->follow.run.state != RUN_RUNNING) return;
     job_line_clear(&l->line);
-    if (job_pty_open(&l->pty, l->wish->dir, &l->follow.run.key, &e) < 0 && e.code != -ENOENT) note(l, "%s", e.text);
+    (void)!job_pty_open(&l->pty, l->wish->dir, &l->follow.run.key, &e); /* not there yet: the next round tries again */
 }
 
 /* The node's side. Negative: it refuses. */
@@ -178,7 +178,8 @@ static int take_follow(struct loop *l, bool *is_busy, struct error *e) {
     AUTO(buf_done) struct buf log = {0};
     int r = job_follow_step(&l->follow, &log, e);
     if (r < 0) return r;
-    if (r & FOLLOW_RUN) take_run(l);
+    if (r & FOLLOW_RUN) job_watch_now(l->watch);
+    sit_down(l);
     *is_busy = r & FOLLOW_LOG;
     if (!log.len || l->is_deaf) return 0;
     job_line_clear(&l->line);
@@ -191,6 +192,7 @@ static int take_follow(struct loop *l, bool *is_busy, struct error *e) {
 static int end_by_news(struct loop *l) {
     AUTO(buf_done) struct buf text = {0};
     const struct job_news *n = &l->news;
+    job_pty_close(&l->pty);
     bool is_plain = strcmp(n->state, "done") == 0 && !*n->insight && !l->has_said_run;
     job_line_ended(&l->wish->id, n, &text);
     if (!is_plain) note(l, "%s", text.s);
@@ -237,24 +239,18 @@ static int step(struct loop *l) {
     poll(p, ARRAY_LEN(p), is_busy ? 0 : FOLLOW_AGAIN_MS);
     code = take_signals(l);
     if (code >= 0) return code;
-    r = p[3].revents ? job_pty_show(&l->pty, &e) : 1;
-    if (r > 0 && p[4].revents) r = job_pty_keys(&l->pty, &e) < 0 ? 0 : 1;
-    if (l->pty.has_left) {
-        job_pty_close(&l->pty);
-        return leave(l);
-    }
-    if (r <= 0) {
-        job_pty_close(&l->pty);
-        job_watch_now(l->watch);
-    }
-    return -1;
+    if (p[3].revents) job_pty_drain(&l->pty);
+    if (p[4].revents && l->pty.fd >= 0 && job_pty_keys(&l->pty, &e) < 0) fd_done(&l->pty.fd);
+    if (!l->pty.has_left) return -1;
+    job_pty_close(&l->pty);
+    return leave(l);
 }
 
 int run_follow(const struct command *self, const struct run_follow *wish) {
     struct loop l = {
         .self = self,
         .wish = wish,
-        .follow = {.dir = wish->dir, .job = wish->id.job, .has_log = !wish->is_pty, .talk = JOBS_TALK_CLOSED},
+        .follow = {.dir = wish->dir, .job = wish->id.job, .has_log = true, .talk = JOBS_TALK_CLOSED},
         .pty = JOB_PTY_CLOSED
     };
     struct error e = {0};

@@ -19,25 +19,24 @@
 
 struct wish {
     bool json;
-    const char *from, *to, *last, *by;
+    const char *from, *to, *last;
 };
 
 /* clang-format off */
 static const struct table_column columns[] = {
     {.title = "USER", .shrink = 8},
-    {.title = "JOBS", .to_the_right = true},
+    {.title = "RUNS", .to_the_right = true},
     {.title = "FAILED", .to_the_right = true, .drop = 3},
     {.title = "HELD GPU-h", .to_the_right = true},
     {.title = "USED GPU-h", .to_the_right = true},
     {.title = "IDLE", .to_the_right = true},
     {.title = "MEAN WAIT", .to_the_right = true, .drop = 1},
-    {.title = "LONGEST", .to_the_right = true, .drop = 2},
     {.title = "ENERGY", .to_the_right = true, .drop = 2},
 };
 /* clang-format on */
 
-static void put_hours(struct table_cell *c, double s) {
-    if (!isnan(s)) snprintf(c->text, sizeof c->text, s < 36000 ? "%.2f" : "%.0f", s / 3600);
+static void put_hours(struct table_cell *c, double hours) {
+    if (!isnan(hours)) snprintf(c->text, sizeof c->text, hours < 10 ? "%.2f" : "%.0f", hours);
 }
 
 static void put_energy(struct table_cell *c, double joules) {
@@ -48,24 +47,18 @@ static void put_count(struct table_cell *c, double n) {
     if (!isnan(n)) snprintf(c->text, sizeof c->text, "%.0f", n);
 }
 
-static double idle_ratio(const struct json_tree *j) {
-    double held = job_number(j, "held_gpu_seconds"), used = job_number(j, "used_gpu_seconds");
-    return held > 0 && used >= 0 ? fmax(0, 1 - used / held) : NAN;
-}
-
 static void put_row(const struct json_tree *j, const char *name, struct table_cell *c) {
-    double idle = idle_ratio(j);
+    double idle = job_number(j, "idle_ratio");
     snprintf(c[0].text, sizeof c[0].text, "%s", name);
-    put_count(&c[1], job_number(j, "jobs"));
+    put_count(&c[1], job_number(j, "runs"));
     put_count(&c[2], job_number(j, "failed"));
     if (job_number(j, "failed") > 0) c[2].colour = JOB_RED;
-    put_hours(&c[3], job_number(j, "held_gpu_seconds"));
-    put_hours(&c[4], job_number(j, "used_gpu_seconds"));
+    put_hours(&c[3], job_number(j, "gpu_hours_held"));
+    put_hours(&c[4], job_number(j, "gpu_hours_used"));
     if (!isnan(idle)) snprintf(c[5].text, sizeof c[5].text, "%.0f%%", idle * 100);
     if (idle > 0.5) c[5].colour = JOB_YELLOW;
-    job_span(job_number(j, "wait_mean_s"), c[6].text, sizeof c[6].text);
-    job_span(job_number(j, "wait_max_s"), c[7].text, sizeof c[7].text);
-    put_energy(&c[8], job_number(j, "energy_joules"));
+    job_span(job_number(j, "wait_s_mean"), c[6].text, sizeof c[6].text);
+    put_energy(&c[7], job_number(j, "energy_joules"));
 }
 
 static void print(const struct json_tree *root, struct buf *out) {
@@ -74,14 +67,10 @@ static void print(const struct json_tree *root, struct buf *out) {
     struct table *t = calloc(1, sizeof *t);
     char from[WHEN_TEXT], to[WHEN_TEXT];
     int64_t now_ns = clock_real_ns();
-    double idle = idle_ratio(total);
     if (!t) abort();
     when_text((int64_t)(job_number(root, "from") * 1e9), now_ns, from);
     when_text((int64_t)(job_number(root, "to") * 1e9), now_ns, to);
-    buf_printf(out, "%s to %s: %.0f job%s, %.2f GPU-hours held", from, to, job_number(total, "jobs"),
-               job_number(total, "jobs") == 1 ? "" : "s", job_number(total, "held_gpu_seconds") / 3600);
-    if (!isnan(idle)) buf_printf(out, ", %.0f %% of them idle", idle * 100);
-    buf_puts(out, ".\n");
+    buf_printf(out, "%s to %s: %s.\n", from, to, job_text(root, "sentence"));
     t->columns = columns;
     t->column_count = ARRAY_LEN(columns);
     for (size_t i = 0; i < json_tree_count(rows) && t->row_count < TABLE_ROWS_MAX - 1; i++)
@@ -147,16 +136,17 @@ const struct command command_report = {
     .name = "report",
     .summary = "Say what was held and used, by user",
     .run = run,
-    .help = "usage: gpumgr report [--last TIME | --from MOMENT [--to MOMENT]] [--json] [--dir DIR]\n"
-            "\n"
-            "GPU-hours that jobs held against those in which their GPUs worked, how long jobs waited, and the energy,\n"
-            "by user. What was held and did nothing is what others waited for.\n"
-            "\n"
-            "  --last TIME    up to now: 24h, 720h (a week)\n"
-            "  --from MOMENT  since \"2026-11-01 00:00\"\n"
-            "  --to MOMENT    until then (now)\n"
-            "  --json         as the API has it\n"
-            "  --dir DIR      the instance to ask\n"
-            "\n"
-            "example: gpumgr report --last 24h\n",
+    .help =
+        "usage: gpumgr report [--last TIME | --from MOMENT [--to MOMENT]] [--json] [--dir DIR]\n"
+        "\n"
+        "GPU-hours that jobs held against those in which their GPUs worked, how long they waited, and the energy, by\n"
+        "user. What was held and did nothing is what others waited for. Counted by whole hours.\n"
+        "\n"
+        "  --last TIME    up to now: 24h, 720h (a week)\n"
+        "  --from MOMENT  since \"2026-11-01 00:00\"\n"
+        "  --to MOMENT    until then (now)\n"
+        "  --json         as the API has it\n"
+        "  --dir DIR      the instance to ask\n"
+        "\n"
+        "example: gpumgr report --last 24h\n",
 };

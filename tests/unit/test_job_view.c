@@ -67,8 +67,8 @@ static void lines(void **state) {
         {"{\"id\":17,\"state\":\"held\",\"why\":\"job 16 has not ended\"}",                                       "job 17 is held: job 16 has not ended",
          NULL,                                                                                                                                                                                                                                 125},
         {"{\"id\":17,\"state\":\"running\",\"gpu_indices\":[0,1]}",                                               "",                                     NULL,                                                                                125},
-        {"{\"job\":{\"id\":17,\"state\":\"done\",\"exit_code\":0,\"started\":1763199280,\"ended\":1763200000,"
-         "\"gpu_indices\":[0,1],\"insight\":\"GPU 23 % busy\"}}",                                        "",                                     "job 17: done after 12 min on GPU 0,1: GPU 23 % busy",                               0  },
+        {"{\"id\":17,\"state\":\"done\",\"exit_code\":0,\"started\":1763199280,\"ended\":1763200000,"
+         "\"gpu_indices\":[0,1],\"insight\":\"GPU 23 % busy\"}",                                         "",                                     "job 17: done after 12 min on GPU 0,1: GPU 23 % busy",                               0  },
         {"{\"id\":17,\"state\":\"failed\",\"exit_code\":3,\"started\":1763199998,\"ended\":1763200000}",          "",
          "job 17: failed (exit code 3) after 2 s",                                                                                                                                                                                             3  },
         {"{\"id\":17,\"state\":\"failed\",\"exit_code\":null,\"signal\":9}",                                      "",                                     "job 17: failed (signal 9, Killed)",
@@ -87,7 +87,7 @@ static void lines(void **state) {
         const struct job_id id = {17, -1};
         struct job_news n;
         struct json_tree *root = tree(rows[i].json);
-        assert_true(job_news_read(root, &n));
+        assert_true(job_news_read(root, -1, &n));
         job_line_waiting(&id, &n, NOW_S * NS_PER_S, &waiting);
         if (strcmp(waiting.len ? waiting.s : "", rows[i].waiting) != 0)
             fail_msg("%s\n  says %s", rows[i].json, waiting.s);
@@ -99,7 +99,7 @@ static void lines(void **state) {
     }
     struct job_news n;
     struct json_tree *none = tree("{\"jobs\":[]}");
-    assert_false(job_news_read(none, &n));
+    assert_false(job_news_read(none, -1, &n));
     json_tree_free(none);
 }
 
