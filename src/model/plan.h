@@ -6,9 +6,8 @@
  *             user and within a step first come, first served.
  *   grants    all or nothing, GPUs of one node, none that is not measured free.
  *   keeping   The first job of each kind that cannot start gets GPUs kept for the earliest time at which it can, by the
- *             expected ends of what runs. Where some end is not known, what is free of them is kept from now on. GPUs that no
- *             run of ours holds and that are not free (foreign, lost, cordoned) are waited for by nobody: nothing is kept
- *             with them.
+ *             expected ends of what runs. Where some end is not known, what is free of them is kept from now on. GPUs that
+ *             are out of reach (foreign, lost, cordoned) are waited for by nobody: nothing is kept for a job that needs one.
  *   backfill  A job behind it starts now on kept GPUs only if it is surely over by then (most_ns), so that nobody who is
  *             ahead starts later because of it. On all others it may start at once.
  *   picking   Exactly the scope where it leaves no choice; else the node with the fewest spare GPUs, there the smallest that
@@ -28,7 +27,9 @@
 #define PLAN_NONE UINT32_MAX
 #define PLAN_NEVER INT64_MAX
 #define PLAN_FAIR_STEP_S 900.0 /* GPU seconds that make no difference between users */
-#define PLAN_KEPT_MAX 64       /* kinds of jobs that GPUs are kept for at once */
+#define PLAN_SOON_NS                                                                                                   \
+    60000000000LL        /* so long a verdict that may pass is taken to pass: memory that is given back, heat */
+#define PLAN_KEPT_MAX 64 /* kinds of jobs that GPUs are kept for at once */
 
 struct plan_gpu {
     uint32_t node; /* those of one node lie side by side */
@@ -36,6 +37,7 @@ struct plan_gpu {
     uint64_t memory_bytes;
     bool is_here;           /* its node is connected and has it */
     enum occupancy verdict; /* as measured; one that a run of ours holds is FREE or as it would be without it */
+    int64_t since_ns;       /* of the verdict; 0: not known */
     double temp_c;          /* NaN: not known */
     const char *node_name;  /* these are for sentences only */
     const char *user;       /* who has it outside the queue; NULL: nobody or not known */

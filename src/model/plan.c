@@ -1,0 +1,214 @@
+#include "model/plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "model/plan_own.h"
+
+struct plan *plan_new(void) {
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p) abort();
+    return p;
+}
+
+void plan_free(struct plan *p) {
+    if (!p) return;
+    timeline_done(&p->now);
+    timeline_done(&p->later);
+    order_done(&p->order);
+    void *const all[] = {p->node_first, p->is_out,   p->wanted, p->held,   p->left,  p->room, p->edge,
+                         p->shape,      p->shape_of, p->masks,  p->choice, p->grant, p->bar,  p->ask};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) free(all[i]);
+    free(p);
+}
+
+/* ---- the world as slots ---- */
+
+static void find_nodes(struct plan *p) {
+    const struct plan_world *w = p->w;
+    p->nodes = 0;
+    p->node_first = plan_grow(p->node_first, &p->node_cap, w->gpus + 1u, sizeof *p->node_first);
+    for (uint32_t g = 0; g < w->gpus; g++)
+        if (g == 0 || w->gpu[g].node != w->gpu[g - 1].node) p->node_first[p->nodes++] = g;
+    p->node_first[p->nodes] = w->gpus;
+}
+
+/* One whose end is overdue by what history says may end any moment, or not: a quarter of its time is added. */
+static int64_t end_of(const struct plan_run *r, int64_t now_ns) {
+    if (r->end_ns <= 0) return PLAN_NEVER;
+    if (r->end_ns > now_ns) return r->end_ns;
+    int64_t more = (now_ns - r->start_ns) / 4;
+    return plan_sum(now_ns, more > 1000000000 ? more : 1000000000);
+}
+
+static void add_runs(struct plan *p) {
+    const struct plan_world *w = p->w;
+    for (uint32_t u = 0; u < w->users; u++) p->held[u] = 0;
+    for (uint32_t i = 0; i < w->runs; i++) {
+        const struct plan_run *r = &w->run[i];
+        for (uint16_t k = 0; k < r->gpus; k++) {
+            if (r->gpu[k] >= w->gpus) continue; /* a GPU that is gone */
+            const struct plan_gpu *g = &w->gpu[r->gpu[k]];
+            timeline_add(&p->now, r->gpu[k],
+                         (struct slot){.from = INT64_MIN,
+                                       .to = end_of(r, w->now_ns),
+                                       .bytes = r->share_bytes,
+                                       .who = i,
+                                       .user = r->user,
+                                       .kind = SLOT_RUN});
+            double part = r->share_bytes && g->memory_bytes ? (double)r->share_bytes / (double)g->memory_bytes : 1;
+            p->held[r->user] += part;
+        }
+    }
+    for (uint32_t i = 0; i < w->windows; i++) {
+        const struct plan_window *v = &w->window[i];
+        if (v->gpu >= w->gpus || v->to_ns <= w->now_ns) continue;
+        timeline_add(
+            &p->now, v->gpu,
+            (struct slot){.from = v->from_ns, .to = v->to_ns, .who = PLAN_NONE, .user = v->user, .kind = SLOT_WINDOW});
+    }
+}
+
+/* What passes by itself, if it is young: the memory of a process that has just ended, a card that cools down. Whoever is
+ * ahead must not lose the other GPUs to somebody else over it. */
+static bool may_pass(const struct plan_gpu *g, int64_t now_ns) {
+    static const uint32_t passing = BIT(OCCUPANCY_MEMORY) | BIT(OCCUPANCY_BUSY) | BIT(OCCUPANCY_HOT) |
+                                    BIT(OCCUPANCY_UNKNOWN) | BIT(OCCUPANCY_FOREIGN);
+    return (passing & BIT(g->verdict)) && g->since_ns && now_ns - g->since_ns < PLAN_SOON_NS;
+}
+
+static void find_reach(struct plan *p) {
+    const struct plan_world *w = p->w;
+    p->open = 0;
+    for (uint32_t g = 0; g < w->gpus; g++) {
+        const struct plan_gpu *gpu = &w->gpu[g];
+        bool is_held = p->now.first[g] != PLAN_NONE, is_free = gpu->verdict == OCCUPANCY_FREE;
+        bool is_soon = !is_free && (is_held ? gpu->verdict == OCCUPANCY_HOT : may_pass(gpu, w->now_ns));
+        p->is_out[g] = !gpu->is_here || (!is_free && !is_soon);
+        if (!p->is_out[g] && is_soon)
+            timeline_add(&p->now, g,
+                         (struct slot){.from = INT64_MIN,
+                                       .to = plan_sum(w->now_ns, PLAN_SOON_NS),
+                                       .who = PLAN_NONE,
+                                       .user = PLAN_NONE,
+                                       .kind = SLOT_RUN});
+        bool is_taken = p->is_out[g];
+        for (uint32_t i = p->now.first[g]; i != PLAN_NONE; i = p->now.slot[i].next)
+            is_taken |= p->now.slot[i].kind == SLOT_RUN && !p->now.slot[i].bytes;
+        p->open += !is_taken;
+    }
+}
+
+void plan_begin(struct plan *p, const struct plan_world *w) {
+    p->w = w;
+    p->grants = p->bars = p->masks_len = 0;
+    p->shapes = p->kept = p->placed = 0;
+    p->has_wanted = false;
+    p->mask_words = w->gpus / 64 + 1;
+    p->is_out = plan_grow(p->is_out, &p->out_cap, w->gpus, sizeof *p->is_out);
+    p->wanted = plan_grow(p->wanted, &p->wanted_cap, p->mask_words, sizeof *p->wanted);
+    p->held = plan_grow(p->held, &p->held_cap, w->users, sizeof *p->held);
+    p->left = plan_grow(p->left, &p->left_cap, w->jobs, sizeof *p->left);
+    p->room = plan_grow(p->room, &p->room_cap, w->jobs, sizeof *p->room);
+    p->shape_of = plan_grow(p->shape_of, &p->table_cap, 64, sizeof *p->shape_of);
+    for (size_t i = 0; i < p->table_cap; i++) p->shape_of[i] = PLAN_NONE;
+    for (uint32_t j = 0; j < w->jobs; j++) {
+        p->left[j] = w->job[j].elements;
+        p->room[j] = w->job[j].room;
+    }
+    timeline_clear(&p->now, w->gpus);
+    find_nodes(p);
+    add_runs(p);
+    find_reach(p);
+    order_begin(p);
+}
+
+/* ---- one job ---- */
+
+double plan_need(const struct plan *p, const struct plan_job *j) {
+    uint64_t memory = p->w->gpus ? p->w->gpu[0].memory_bytes : 0;
+    return !j->share_bytes ? j->gpus : memory ? (double)j->share_bytes / (double)memory : 1;
+}
+
+enum plan_bar_to_start plan_try(struct plan *p, uint32_t job, struct shape **ret_shape, struct fit *ret) {
+    const struct plan_job *j = &p->w->job[job];
+    const struct plan_user *u = &p->w->user[j->user];
+    int64_t ns = j->most_ns ? j->most_ns : PLAN_NEVER, most;
+    struct shape *s = *ret_shape = plan_shape(p, j);
+    if (u->gpus_max && p->held[j->user] + plan_need(p, j) > u->gpus_max + 1e-9) return START_GPUS;
+    if (u->seconds_left <= 0) return START_WEEK;
+    if (p->room[job] == 0) return START_ROOM;
+    if (!s->is_possible) return START_OUT;
+    if (!p->open || s->now_most < ns) return START_BUSY;
+    if (plan_fit_now(p, s, ns, ret, &most)) return START_NOW;
+    s->now_most = most; /* from here on GPUs only get fewer */
+    return START_BUSY;
+}
+
+void plan_grant(struct plan *p, uint32_t job, const struct shape *s, const struct fit *f) {
+    const struct plan_job *j = &p->w->job[job];
+    int64_t ns = j->expect_ns ? j->expect_ns : j->most_ns ? j->most_ns : PLAN_NEVER;
+    for (int i = 0; i < f->gpus; i++)
+        timeline_add(&p->now, f->gpu[i],
+                     (struct slot){.from = p->w->now_ns,
+                                   .to = plan_sum(p->w->now_ns, ns),
+                                   .bytes = s->share,
+                                   .who = job,
+                                   .user = j->user,
+                                   .kind = SLOT_GIVEN});
+    if (!s->share) p->open -= (uint32_t)f->gpus;
+    p->held[j->user] += plan_need(p, j);
+    p->left[job]--;
+    if (p->room[job] != UINT32_MAX) p->room[job]--;
+}
+
+void plan_keep(struct plan *p, uint32_t job, struct shape *s) {
+    const struct plan_job *j = &p->w->job[job];
+    int64_t ns = j->expect_ns ? j->expect_ns : j->most_ns ? j->most_ns : PLAN_NEVER;
+    struct fit f;
+    if (s->is_kept || p->kept >= PLAN_KEPT_MAX) return;
+    if (!plan_fit_later(p, &p->now, s, p->w->now_ns, ns, &f) && !plan_fit_some_day(p, &p->now, s, ns, &f)) return;
+    s->is_kept = true;
+    p->kept++;
+    for (int i = 0; i < f.gpus; i++) {
+        int64_t from = f.at;
+        if (from == PLAN_NEVER) from = plan_free_from(p, &p->now, s, f.gpu[i], p->w->now_ns, ns);
+        if (from == PLAN_NEVER) continue; /* somebody has it, or is to have it, until nobody knows when */
+        timeline_add(&p->now, f.gpu[i],
+                     (struct slot){.from = from,
+                                   .to = f.at == PLAN_NEVER ? PLAN_NEVER : plan_sum(from, ns),
+                                   .bytes = s->share,
+                                   .who = job,
+                                   .user = j->user,
+                                   .kind = SLOT_KEPT});
+    }
+}
+
+size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_grant **ret) {
+    struct shape *s;
+    struct fit f;
+    plan_begin(p, w);
+    for (uint32_t j; p->open && (j = order_next(p)) != PLAN_NONE;) {
+        enum plan_bar_to_start bar = plan_try(p, j, &s, &f);
+        if (bar == START_NOW) {
+            p->grant = plan_grow(p->grant, &p->grant_cap, p->grants + 1, sizeof *p->grant);
+            struct plan_grant *g = &p->grant[p->grants++];
+            *g = (struct plan_grant){.job = j, .gpus = (uint16_t)f.gpus};
+            memcpy(g->gpu, f.gpu, (size_t)f.gpus * sizeof *g->gpu);
+            plan_grant(p, j, s, &f);
+        } else if (bar == START_BUSY) {
+            plan_keep(p, j, s);
+        }
+        order_took(p, bar == START_NOW && p->left[j] > 0);
+    }
+    *ret = p->grant;
+    return p->grants;
+}
+
+size_t plan_bars(const struct plan *p, const struct plan_bar **ret) {
+    *ret = p->bar;
+    return p->bars;
+}

@@ -1,0 +1,150 @@
+/* What the files plan*.c share, and nobody else. */
+#pragma once
+#include "model/plan.h"
+
+/* ---- time: what each GPU is taken for, and when ---- */
+
+enum slot_kind { SLOT_RUN, SLOT_GIVEN, SLOT_KEPT, SLOT_WINDOW }; /* given: in this pass */
+
+struct slot {
+    int64_t from, to; /* to: PLAN_NEVER where nobody knows */
+    uint64_t bytes;   /* 0: all of it */
+    uint32_t who;     /* a run, or the job that has it or that it is kept for */
+    uint32_t user, next;
+    uint8_t kind;
+};
+
+/* A list of slots for each GPU, in no order. */
+struct timeline {
+    uint32_t *first; /* by GPU; PLAN_NONE: nothing */
+    struct slot *slot;
+    size_t count, cap, gpus_cap;
+};
+
+void *plan_grow(void *array, size_t *cap, size_t need, size_t size);
+void timeline_done(struct timeline *t);
+void timeline_clear(struct timeline *t, uint32_t gpus);
+void timeline_copy(struct timeline *to, const struct timeline *from, uint32_t gpus);
+void timeline_add(struct timeline *t, uint32_t gpu, struct slot s);
+/* a + b, where either may be PLAN_NEVER */
+int64_t plan_sum(int64_t a, int64_t b);
+
+/* ---- shapes: what jobs ask for, each once ---- */
+
+struct shape {
+    uint64_t hash;
+    uint64_t memory, share;
+    const uint32_t *scope;
+    uint32_t scope_len, node, user, next; /* user: PLAN_NONE unless people keep windows */
+    int gpus;
+    bool is_scoped, is_listed;
+    bool is_possible; /* enough GPUs of one node that do are within reach */
+    bool is_kept;     /* GPUs are kept for the first job of it */
+    int64_t now_most; /* none that may take longer can start now; PLAN_NEVER before one was tried */
+    size_t mask;      /* where its GPUs lie in plan.masks */
+};
+
+/* ---- order ---- */
+
+struct order_user {
+    double charge_s;
+    uint32_t first, last; /* his jobs of the class, by next */
+};
+
+struct order {
+    uint32_t by_priority[2 * JOB_PRIORITY_MAX + 1]; /* the first job of each; PLAN_NONE: none */
+    int priority;                                   /* of the class that is walked */
+    uint32_t *next;                                 /* by job */
+    uint32_t *urgent;                               /* jobs of the class, the earliest deadline first */
+    uint32_t urgents, urgent_at;
+    uint32_t *heap; /* users with jobs in the class */
+    uint32_t heap_len;
+    struct order_user *user;
+    uint32_t job;      /* that was handed out last */
+    bool is_by_urgent; /* and from where */
+    bool is_heap;      /* not yet while urgent ones are handed out */
+    size_t jobs_cap, urgent_cap, heap_cap, users_cap;
+};
+
+struct choice { /* a GPU that would do, and what speaks against it */
+    uint32_t gpu;
+    bool is_wanted;
+    int64_t gap;
+    uint64_t memory, used;
+    double warmth;
+};
+
+struct plan {
+    const struct plan_world *w;
+    uint32_t *node_first; /* the first GPU of each node, and one beyond the last */
+    uint32_t nodes;
+    bool *is_out;          /* by GPU: within nobody's reach */
+    uint64_t *wanted;      /* bits: GPUs that some waiting job must have */
+    bool has_wanted;       /* they were looked up in this pass */
+    double *held;          /* GPUs by user */
+    uint32_t *ask;         /* by job: where its reason goes; PLAN_NONE: nobody asks */
+    uint32_t *left;        /* by job: elements that still wait */
+    uint32_t *room;        /* by job: how many of them may start */
+    struct timeline now;   /* runs, windows, and what this pass gave and keeps */
+    struct timeline later; /* for estimates: the same with everybody in it */
+    int64_t *edge;         /* by GPU: when its last slot ends */
+    struct shape *shape;
+    uint32_t shapes, *shape_of; /* hash table */
+    uint64_t *masks;
+    size_t mask_words, masks_len;
+    struct order order;
+    struct choice *choice;
+    struct plan_grant *grant;
+    struct plan_bar *bar;
+    size_t grants, bars;
+    uint32_t kept;   /* shapes that GPUs are kept for */
+    uint32_t open;   /* GPUs that are not wholly taken now */
+    uint32_t placed; /* in later */
+    size_t node_cap, out_cap, wanted_cap, held_cap, left_cap, room_cap, edge_cap, shape_cap, table_cap, masks_cap,
+        grant_cap, bar_cap, choice_cap, ask_cap;
+};
+
+/* plan_order.c */
+void order_begin(struct plan *p);
+uint32_t order_next(struct plan *p);            /* PLAN_NONE: there are no more */
+void order_took(struct plan *p, bool is_again); /* is_again: more elements of the same job may follow */
+void order_done(struct order *o);
+
+/* plan_fit.c */
+struct fit { /* GPUs of one node from a time on */
+    int64_t at;
+    uint32_t node;
+    int gpus;
+    uint32_t gpu[JOB_GPUS_MAX];
+};
+bool plan_is_in(const struct plan *p, const struct shape *s, uint32_t gpu);
+int64_t plan_gap(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at);
+int64_t plan_free_from(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at,
+                       int64_t ns);
+/* Now, for so long. *ret_most: the longest time that would do, 0 where none would. */
+bool plan_fit_now(struct plan *p, const struct shape *s, int64_t ns, struct fit *ret, int64_t *ret_most);
+/* As early as it can be, but not before `from`. */
+bool plan_fit_later(struct plan *p, const struct timeline *t, const struct shape *s, int64_t from, int64_t ns,
+                    struct fit *ret);
+/* Where no time is known: those of a node that will do some day, the free ones first. at: PLAN_NEVER. */
+bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct shape *s, int64_t ns, struct fit *ret);
+/* After the last slot of each: cheap, for those far behind. */
+bool plan_fit_behind(struct plan *p, const struct shape *s, struct fit *ret);
+
+/* plan_shape.c */
+struct shape *plan_shape(struct plan *p, const struct plan_job *j);
+/* One that is not in the table, for a question: its mask is the table's last and is gone with the next shape. */
+struct shape plan_shape_try(struct plan *p, const struct plan_job *j);
+
+/* plan.c */
+void plan_begin(struct plan *p, const struct plan_world *w);
+enum plan_bar_to_start { START_NOW, START_GPUS, START_WEEK, START_ROOM, START_OUT, START_BUSY };
+/* Whether an element of the job starts now. GPUs that are kept: by plan_keep. */
+enum plan_bar_to_start plan_try(struct plan *p, uint32_t job, struct shape **ret_shape, struct fit *ret);
+void plan_grant(struct plan *p, uint32_t job, const struct shape *s, const struct fit *f);
+void plan_keep(struct plan *p, uint32_t job, struct shape *s);
+double plan_need(const struct plan *p, const struct plan_job *j); /* GPUs' worth: a share is a part of one */
+
+/* plan_words.c: before GPUs are kept for the job itself */
+void plan_why(struct plan *p, uint32_t job, const struct shape *s, enum plan_bar_to_start bar, struct plan_reason *ret);
+void plan_sooner(struct plan *p, uint32_t job, enum plan_bar_to_start bar, struct plan_reason *ret);
