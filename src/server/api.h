@@ -49,3 +49,28 @@ int api_guard(struct call *c, struct error *e);
 int api_exposition(struct call *c, struct error *e);
 int api_notifications(struct call *c, struct error *e);
 int api_notifications_test(struct call *c, struct error *e);
+
+/* api_jobs.c */
+extern const struct route_field api_jobs_query[], api_submit_query[], api_cancel_query[], api_job_body[],
+    api_priority_body[];
+struct queue_who;
+struct queue_who api_who(const struct call *c); /* as the queue knows callers */
+int api_job_submit(struct call *c, struct error *e);
+int api_jobs(struct call *c, struct error *e);
+int api_job(struct call *c, struct error *e);
+int api_job_cancel(struct call *c, struct error *e);
+int api_job_hold(struct call *c, struct error *e);
+int api_job_release(struct call *c, struct error *e);
+int api_job_priority(struct call *c, struct error *e);
+int api_job_rerun(struct call *c, struct error *e);
+
+/* api_log.c */
+extern const struct route_field api_log_query[];
+int api_job_log(struct call *c, struct error *e);
+
+/* api_queue.c */
+extern const struct route_field api_queue_query[], api_report_query[], api_cordon_body[];
+int api_queue(struct call *c, struct error *e);
+int api_report(struct call *c, struct error *e);
+int api_cordon(struct call *c, struct error *e);
+int api_uncordon(struct call *c, struct error *e);

@@ -241,6 +241,7 @@ int call_read_body(struct call *c, struct error *e) {
     const char *type = http_field(&c->request->head, "content-type");
     if (body->len && (!type || strncasecmp(type, "application/json", 16) != 0 || (type[16] && !strchr("; ", type[16]))))
         return fail(e, -EINVAL, "the body must be application/json");
+    if (c->route->is_document) return 0;
     struct reading reading = {.call = c};
     if (body->len && json_walk(body->s, body->len, read_leaf, &reading, e) < 0)
         return reading.is_refused ? -EINVAL : -EBADMSG;

@@ -225,7 +225,9 @@ static int live_make(struct error *e) {
     self.streams = streams_new(self.loop, &self.live, routes_may_read, &self);
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
     r = links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
-    if (r >= 0) queue_start(self.queue, self.links);
+    if (r < 0) return r;
+    queue_start(self.queue, self.links);
+    streams_add_queue(self.streams, self.queue);
     return r;
 }
 

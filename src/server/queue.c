@@ -323,7 +323,7 @@ static void drop_ended(struct queue *q, int64_t now_ns) {
     for (size_t i = 0; i < q->count; i++) {
         struct queue_job *j = q->job[i];
         bool is_old = j->ended_ns && (now_ns - j->ended_ns > QUEUE_ENDED_NS || ended > QUEUE_ENDED_MAX);
-        if (is_old && !j->is_touched && !j->is_changed) {
+        if (is_old && !j->is_touched) {
             ended--;
             queue_job_free(j);
         } else {

@@ -98,6 +98,8 @@ struct queue_job *queue_find(const struct queue *q, int64_t id); /* NULL: unknow
 void queue_json(struct queue *q, struct buf *b, size_t limit);
 /* A job with its place, reason and estimate where it waits. */
 void queue_json_job(struct queue *q, struct buf *b, const struct queue_job *j);
+/* A job that nobody handed in: when it would start and where. */
+void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, const char *node, const char *user);
 /* The active runs of a job, as items of an open list. */
 void queue_json_runs(struct queue *q, struct buf *b, const struct queue_job *j);
 /* "jobs":[what changed since the streams were last told]; nothing where nothing did. b NULL: only notes it. */

@@ -7,20 +7,21 @@
 #include "server/queue_own.h"
 
 #define ASK_NS (10 * NS_PER_S)
-#define ASKS_MAX 1024
+#define ASKS_MAX 20000
 
 static struct queue_ask_open *ask_new(struct queue *q, const char *node, void *ctx, struct error *e) {
-    size_t open = 0;
-    for (const struct queue_ask_open *a = q->asks; a; a = a->next) open++;
-    if (open >= ASKS_MAX) {
+    if (q->asks_open >= ASKS_MAX) {
         fail(e, -EAGAIN, "too many questions wait for an answer");
         return NULL;
     }
     struct queue_ask_open *a = calloc(1, sizeof *a);
     if (!a) abort();
-    *a = (struct queue_ask_open){q->asks, ++q->request, clock_boot_ns() + ASK_NS, .ctx = ctx};
+    *a = (struct queue_ask_open){.request = ++q->request, .until_ns = clock_boot_ns() + ASK_NS, .ctx = ctx};
     snprintf(a->node, sizeof a->node, "%s", node);
-    q->asks = a;
+    struct queue_ask_open **end = q->asks ? q->asks_last : &q->asks; /* answers come in the order of the questions */
+    *end = a;
+    q->asks_last = &a->next;
+    q->asks_open++;
     return a;
 }
 
@@ -29,6 +30,8 @@ static struct queue_ask_open *ask_take(struct queue *q, uint64_t request) {
         struct queue_ask_open *a = *at;
         if (a->request != request) continue;
         *at = a->next;
+        if (!a->next) q->asks_last = at;
+        q->asks_open--;
         return a;
     }
     return NULL;

@@ -237,6 +237,24 @@ void queue_json_runs(struct queue *q, struct buf *b, const struct queue_job *j) 
     for (const struct queue_run *r = j->runs; r; r = r->next) put_job(q, b, j, r, false);
 }
 
+void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, const char *node, const char *user) {
+    struct queue_reason why = {0};
+    queue_explain_spec(q, s, node, user, &why);
+    json_open(b, '{');
+    job_json_members(b, s);
+    json_pair_bool(b, "starts_now", why.is_now);
+    put_text(b, "why", why.why);
+    json_key(b, "place");
+    if (why.place > 0)
+        json_int(b, why.place);
+    else
+        json_nil(b);
+    put_time(b, "starts_at", why.starts_ns);
+    put_text(b, "sooner", why.sooner);
+    put_gpus(b, q, why.gpus);
+    json_close(b, '}');
+}
+
 /* ---- the queue ---- */
 
 static bool is_waiting(const struct queue_job *j) { return j->counts[JOB_WAITING] || j->counts[JOB_HELD]; }

@@ -106,7 +106,8 @@ struct queue {
     struct queue_user *user;
     size_t users;
     struct queue_retry *retries;
-    struct queue_ask_open *asks;
+    struct queue_ask_open *asks, **asks_last;
+    size_t asks_open;
     uint64_t request;
     struct flush *flush; /* what the next commit carries; NULL: nothing yet */
     size_t touched;      /* jobs that may have something to write */
@@ -186,8 +187,12 @@ void queue_pass(struct queue *q);
 /* ---- queue_why.c ---- */
 struct queue_reason {
     char why[200], sooner[160];
+    char gpus[JOB_GPUS_MAX * 96]; /* that it would be given, UUIDs with commas; "": not known */
     int64_t place, starts_ns;
+    bool is_now;
 };
+void queue_explain_spec(struct queue *q, const struct job_spec *s, const char *node, const char *user,
+                        struct queue_reason *ret);
 void queue_explain_job(struct queue *q, const struct queue_job *j, struct queue_reason *ret);
 void queue_plan_json(struct queue *q, struct buf *b); /* items of an open list */
 

@@ -117,6 +117,13 @@ int queue_store_state(struct sql *db, int64_t job, struct error *e) {
     return r < 0 ? r : (int)state;
 }
 
+int queue_store_last_attempt(struct sql *db, int64_t job, uint32_t element, struct error *e) {
+    int64_t attempt;
+    int r = sql_int(db, &attempt, e, "SELECT coalesce(max(attempt),0) FROM runs WHERE job=? AND element=? AND gpus<>''",
+                    "ii", job, (int64_t)element);
+    return r < 0 ? r : (int)attempt;
+}
+
 struct reporting {
     void (*each)(void *ctx, const struct queue_report_row *row);
     void *ctx;

@@ -86,12 +86,15 @@ struct queue_ask {
     const char *user; /* NULL: anybody's */
     int limit;
     int64_t only;       /* above 0: just this one */
-    uint32_t runs_most; /* of each job; 0: none */
+    uint32_t runs_most; /* of each job; 1: the one that ended last; 0: none */
 };
 int queue_store_list(struct sql *db, const struct queue_ask *a, const struct queue_reader *r, struct error *e)
     MUST_CHECK;
 /* The state of a job that may be over; -ENOENT: there is none of that number. */
 int queue_store_state(struct sql *db, int64_t job, struct error *e) MUST_CHECK;
+
+/* Of an element that was given GPUs; 0: it never was. */
+int queue_store_last_attempt(struct sql *db, int64_t job, uint32_t element, struct error *e) MUST_CHECK;
 
 struct queue_report_row {
     const char *user;

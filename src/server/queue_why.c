@@ -13,3 +13,8 @@ void queue_explain_job(struct queue *q, const struct queue_job *j, struct queue_
 }
 
 void queue_plan_json(struct queue *q, struct buf *b) {}
+
+void queue_explain_spec(struct queue *q, const struct job_spec *s, const char *node, const char *user,
+                        struct queue_reason *ret) {
+    *ret = (struct queue_reason){0};
+}

@@ -25,7 +25,8 @@ struct route {
     const char *summary;
     const char *reply; /* what comes back, in a sentence */
     const struct route_field *query, *body;
-    size_t body_max; /* 0: HTTP_BODY_MAX where there is a body */
+    size_t body_max;  /* 0: HTTP_BODY_MAX where there is a body */
+    bool is_document; /* the handler reads the body itself: `body` is for the reference only */
 };
 
 extern const struct route routes[];

@@ -8,6 +8,7 @@
 #include "model/gpu_json.h"
 #include "server/live_json.h"
 #include "server/live_tasks_json.h"
+#include "server/queue.h"
 
 #define STREAMS_MAX 1000
 #define EVERY_NS (900 * NS_PER_MS)   /* not more often than this, whatever nodes do */
@@ -22,6 +23,7 @@ struct reader {
 
 struct streams {
     struct live *live;
+    struct queue *queue;
     bool (*may_read)(void *ctx, const struct http_request *r);
     void *ctx;
     int64_t checked_ns;
@@ -72,6 +74,10 @@ static void snapshot_make(struct streams *s, int64_t now_ns) {
     live_json_gpus(&s->text, s->live, now_ns);
     live_json_nodes(&s->text, s->live, now_ns);
     live_json_tasks(&s->text, s->live, true, now_ns);
+    if (s->queue) {
+        queue_json_snapshot(s->queue, &s->text);
+        queue_json_delta(s->queue, NULL);
+    }
     buf_putc(&s->text, '}');
     s->snapshot = finish(s);
     live_told(s->live, now_ns);
@@ -95,6 +101,7 @@ static void tell(struct streams *s, int64_t now_ns) {
     buf_putc(&s->text, '{');
     put_when(s);
     live_json_delta(&s->text, s->live, now_ns);
+    if (s->queue) queue_json_delta(s->queue, &s->text);
     buf_putc(&s->text, '}');
     s->version = s->live->version;
     s->told_ns = now_ns;
@@ -180,5 +187,7 @@ void streams_free(struct streams *s) {
     buf_done(&s->text);
     free(s);
 }
+
+void streams_add_queue(struct streams *s, struct queue *q) { s->queue = q; }
 
 unsigned streams_count(const struct streams *s) { return s->count; }

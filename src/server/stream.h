@@ -11,6 +11,9 @@ struct streams;
 struct streams *streams_new(struct loop *l, struct live *live,
                             bool (*may_read)(void *ctx, const struct http_request *r), void *ctx);
 void streams_free(struct streams *s); /* accepts NULL */
+/* Jobs, too: the queue is made later than the streams. */
+struct queue;
+void streams_add_queue(struct streams *s, struct queue *q);
 
 /* Takes the request over. -EBUSY: too many. */
 int streams_add(struct streams *s, struct http_request *r, struct error *e) MUST_CHECK;

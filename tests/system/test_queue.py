@@ -187,3 +187,119 @@ def test_a_machine_that_was_started_anew(server, node):
     node.finish((b, 0, 1), None, BY_REBOOT, has_exit=False)
     wait_for(lambda: node.books.state((a, 0, 2)) == RUNNING, "the one with a retry runs again")
     assert node.books.state((b, 0, 2)) == ABSENT
+
+
+# ---- the API ----
+
+def test_jobs_are_shown_and_controlled_by_the_api(server, node):
+    a = node.submit(job_record(("hold", "--lr", "1"), name="train", gpus=4, labels=("team=x",)))["first"]
+    b = node.submit(job_record(("hold",), gpus=2), uid=1001, user="bob")["first"]
+    wait_for(lambda: running(node) == [a], "the first runs")
+    jobs = server.unix("GET", "/api/v1/jobs").json["jobs"]
+    assert [j["id"] for j in jobs] == [b, a]
+    first = jobs[1]
+    assert (first["name"], first["state"], first["user"], first["uid"], first["gpus"]) == ("train", "running", "alice", 1000, 4)
+    assert first["command"] == ["hold", "--lr", "1"] and first["labels"] == {"team": "x"} and first["gpu_indices"] == [0, 1, 2, 3]
+    assert jobs[0]["state"] == "waiting" and jobs[0]["started"] is None
+    assert server.unix("GET", "/api/v1/jobs?state=running").json["jobs"][0]["id"] == a
+    assert [j["id"] for j in server.unix("GET", f"/api/v1/jobs?user=bob&limit=1").json["jobs"]] == [b]
+    assert server.unix("GET", "/api/v1/jobs?state=sleeping").status == 400
+    queue = server.unix("GET", "/api/v1/queue").json
+    assert [j["id"] for j in queue["waiting"]] == [b] and [j["id"] for j in queue["running"]] == [a]
+    assert [g["held_by"] for g in queue["gpus"]] == [[a]] * 4
+    assert server.unix("DELETE", f"/api/v1/jobs/{b}").json["state"] == "cancelled"
+    assert server.unix("DELETE", f"/api/v1/jobs/{b}").code == "conflict"
+    assert server.unix("DELETE", f"/api/v1/jobs/{a}").json["state"] == "ending"
+    wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{a}").json["state"] == "cancelled", "it has ended")
+    one = server.unix("GET", f"/api/v1/jobs/{a}").json
+    assert one["reason"] and [r["attempt"] for r in one["runs"]] == [1] and one["runs"][0]["signal"] == 15
+    assert server.unix("GET", "/api/v1/jobs/77").status == 404
+    assert server.unix("DELETE", "/api/v1/jobs/77").status == 404
+    assert server.unix("GET", "/api/v1/jobs/x").status == 404
+
+
+def test_others_look_but_do_not_touch(server, node):
+    a = node.submit(job_record(("hold",)))["first"]
+    wait_for(lambda: running(node) == [a], "it runs")
+    assert server.unix_as(1001, "GET", f"/api/v1/jobs/{a}")[0] == 200
+    assert server.unix_as(1001, "DELETE", f"/api/v1/jobs/{a}")[0] == 403
+    assert server.unix_as(1001, "GET", f"/api/v1/jobs/{a}/log")[0] == 403
+    assert server.unix_as(1000, "DELETE", f"/api/v1/jobs/{a}")[0] == 200
+    uuid = node.uuids[0]
+    assert server.unix_as(1000, "PUT", f"/api/v1/gpus/{uuid}/cordon", {"reason": "mine"})[0] == 403
+
+
+def test_logs(server, node):
+    a = node.submit(job_record(("hold",)))["first"]
+    b = node.submit(job_record(("hold",), gpus=4))["first"]
+    wait_for(lambda: running(node) == [a], "it runs")
+    log = server.unix("GET", f"/api/v1/jobs/{a}/log")
+    assert log.status == 200 and log.body == f"log of {a}.0.1\n".encode() * 10 and log.headers["X-Log-Over"] == "0"
+    part = server.unix("GET", f"/api/v1/jobs/{a}/log?offset=5")
+    assert part.body == log.body[5:] and part.headers["X-Log-Offset"] == "5" and part.headers["X-Log-Total"] == str(len(log.body))
+    assert server.unix("GET", f"/api/v1/jobs/{b}/log").status == 404
+    node.finish((a, 0, 1), 0)
+    stream = server.unix("GET", f"/api/v1/jobs/{a}/log?follow=1")
+    assert b"event: log" in stream.body and stream.body.rstrip().endswith(b'"total":%d}' % len(log.body))
+
+
+def test_a_gpu_out_of_service(server, node):
+    for u in node.uuids[:3]:
+        assert server.unix("PUT", f"/api/v1/gpus/{u}/cordon", {"reason": "fan"}).status == 204
+    a = node.submit(job_record(("hold",), gpus=2))["first"]
+    assert server.unix("GET", "/api/v1/queue").json["gpus"][0]["verdict"] == "cordoned"
+    assert server.unix("PUT", "/api/v1/gpus/GPU-none/cordon", {}).status == 404
+    assert not running(node)
+    assert server.unix("DELETE", f"/api/v1/gpus/{node.uuids[1]}/cordon").status == 204
+    wait_for(lambda: running(node) == [a], "it runs")
+    assert node.books.grants[0][1] == [node.uuids[1], node.uuids[3]]
+
+
+def test_a_report(server, node):
+    a = node.submit(job_record(("hold",), gpus=2))["first"]
+    wait_for(lambda: running(node) == [a], "it runs")
+    node.finish((a, 0, 1), 0, gpu_seconds=0.5, energy=120.0)
+    wait_for(lambda: (a, 0, 1) in node.stored, "it is stored")
+    report = server.unix("GET", "/api/v1/report").json
+    assert [u["user"] for u in report["users"]] == ["alice"] and report["total"]["runs"] == 1
+    assert report["sentence"].endswith("% of GPU-hours were held idle") and report["total"]["energy_joules"] == 120.0
+    assert server.unix("GET", "/api/v1/report?by=moon").status == 400
+
+
+@pytest.fixture
+def member(server):
+    """Somebody with an account and a token."""
+    assert server.unix("PUT", "/api/v1/users/carol", {"role": "member"}).status == 201
+    link = server.unix("POST", "/api/v1/links", {"user": "carol"}).json
+    secret = link["url_path"].split("#")[1]
+    signed = server.tcp("POST", "/api/v1/session", {"link": secret.split("=")[-1]}, Origin=server.url)
+    cookie = signed.cookie()
+    csrf = server.tcp("GET", "/api/v1/session", Cookie=cookie).json["csrf"]
+    return lambda method, path, body=None: server.tcp(method, path, body, Cookie=cookie, X_CSRF_Token=csrf, Origin=server.url)
+
+
+def test_handing_in_by_the_api(server, node, member):
+    answer = member("POST", "/api/v1/jobs", {"command": ["exit", "0"], "gpus": 1})
+    assert answer.status == 201, answer.body
+    job = answer.json["id"]
+    wait_for(lambda: (job, 0, 1) in node.stored, "it ran")
+    one = member("GET", f"/api/v1/jobs/{job}").json
+    assert (one["state"], one["account"], one["origin"], one["exit_code"]) == ("done", "carol", "account", 0)
+    several = member("POST", "/api/v1/jobs", {"jobs": [{"command": ["exit", "0"]}, {"command": ["exit", "1"]}]})
+    assert several.status == 201 and several.json["count"] == 2
+    bad = member("POST", "/api/v1/jobs", {"jobs": [{"command": ["a"]}, {"command": ["b"], "gpus": 9}]})
+    assert bad.status == 400 and "jobs[1]: gpus: 9 are wanted" in bad.json["error"]["message"]
+    assert "colour" in member("POST", "/api/v1/jobs", {"command": ["a"], "colour": 1}).json["error"]["message"]
+    assert member("POST", "/api/v1/jobs", "{").status == 400
+    again = member("POST", f"/api/v1/jobs/{job}/rerun")
+    assert again.status == 201 and again.json["id"] == several.json["id"] + 2
+    wait_for(lambda: (again.json["id"], 0, 1) in node.stored, "it ran again")
+    held = member("POST", "/api/v1/jobs", {"command": ["hold"], "gpus": 4}).json["id"]
+    wait_for(lambda: running(node) == [held], "it runs")
+    assert member("DELETE", f"/api/v1/jobs/{held}").status == 200
+
+
+def test_an_account_that_is_nobody_here(server, node, member):
+    assert server.unix("PUT", "/api/v1/users/nobody", {"role": "member"}).status == 201
+    token = server.unix("POST", "/api/v1/jobs", {"command": ["x"]})
+    assert token.status == 403 and "has no account here" in token.json["error"]["message"]
