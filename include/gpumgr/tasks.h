@@ -77,6 +77,7 @@ struct gpumgr_task {
     char container[72];    /* its name; "" not known */
     char image[128];
     char pod[40];
+    uint32_t periods, periods_kept; /* of its container, with a period: judged by then, and in which a task began */
 };
 
 /* Copies one slot. 1: *ret is whole; 0: the slot is empty, or was written all the while. */

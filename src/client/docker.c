@@ -132,7 +132,7 @@ static int run(const struct command *self, int argc, char **argv) {
 #define FLAGS_HELP                                                                                                     \
     "  --deadline D   how long each of its GPU tasks may take, from the moment the driver shows it: 500ms, 30s, 2m,\n" \
     "                 1h, 1m30s. A task that runs longer is overdue at once, and counts as a miss\n"                   \
-    "  --period P     it repeats: each period is a task of its own, with the same deadline\n"                          \
+    "  --period P     it repeats: in each period a task must begin, with that deadline\n"                              \
     "  --priority N   from -1000 to 1000, larger is more urgent\n"                                                     \
     "  --tenant NAME  who it is for, for reports\n"                                                                    \
     "\n"                                                                                                               \

@@ -74,6 +74,8 @@ static void task_from(const struct gpumgr_tasks *head, const struct gpumgr_task 
     t->start_real_ns = k->start_real_ns;
     t->end_real_ns = k->end_real_ns;
     t->period_ns = k->period_ns;
+    t->periods = k->periods;
+    t->period_hit = k->periods_kept;
     t->uid = k->uid;
     t->gpu_seconds = k->gpu_seconds;
     t->energy_joules = k->energy_joules;
@@ -128,6 +130,10 @@ static void container_add(struct gathering *g, const struct wire_task *t) {
     if (t->image[0]) memcpy(c->image, t->image, sizeof c->image);
     if (k->deadline_ns) c->deadline_ns = k->deadline_ns;
     if (t->period_ns) c->period_ns = t->period_ns;
+    if (t->periods > c->periods) {
+        c->periods = t->periods;
+        c->period_hit = t->period_hit;
+    }
     c->gpu_seconds += t->gpu_seconds;
     c->energy_joules += t->energy_joules;
     if (is_ended && is_known) {

@@ -108,6 +108,51 @@ int64_t task_left_ns(const struct task *t, int64_t now_ns) {
     return t->state == TASK_ENDED ? t->float_ns : t->deadline_ns ? due_ns(t) - now_ns : 0;
 }
 
+/* ---- periods ---- */
+
+#define PERIOD_SHARE 10
+#define PERIOD_LEAST_NS 50000000ll
+
+static int64_t period_due_ns(const struct task_period *p, int64_t from_ns) {
+    int64_t allowed = p->period_ns / PERIOD_SHARE;
+    return from_ns + p->period_ns + (allowed > PERIOD_LEAST_NS ? allowed : PERIOD_LEAST_NS);
+}
+
+void task_period_set(struct task_period *p, int64_t period_ns) {
+    if (p->period_ns == period_ns) return;
+    p->period_ns = period_ns;
+    if (p->begun_ns) p->due_ns = period_due_ns(p, p->begun_ns);
+}
+
+void task_period_stop(struct task_period *p) {
+    p->begun_ns = 0;
+    p->is_said = false;
+}
+
+int64_t task_period_wake_ns(const struct task_period *p) { return p->period_ns && p->begun_ns ? p->due_ns : INT64_MAX; }
+
+bool task_period_tick(struct task_period *p, int64_t now_ns) {
+    if (now_ns < task_period_wake_ns(p)) return false;
+    int64_t missed = (now_ns - p->due_ns) / p->period_ns + 1;
+    bool is_news = !p->is_said;
+    p->judged += (uint32_t)missed;
+    p->due_ns += missed * p->period_ns;
+    p->is_said = true;
+    return is_news;
+}
+
+void task_period_begin(struct task_period *p, int64_t start_ns) {
+    if (p->period_ns && p->begun_ns) {
+        if (start_ns - p->begun_ns < p->period_ns / 2) return;
+        (void)task_period_tick(p, start_ns);
+        p->judged++;
+        p->kept++;
+    }
+    p->begun_ns = start_ns;
+    p->due_ns = period_due_ns(p, start_ns);
+    p->is_said = false;
+}
+
 const char *task_state_name(enum task_state s) {
     static const char *const names[] = {"running", "overdue", "ended"};
     return (unsigned)s <= TASK_ENDED ? names[s] : "unknown";

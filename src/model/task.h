@@ -4,7 +4,7 @@
  *
  * A deadline is relative to the task's start. At the deadline a running task turns overdue, which is a miss there and then;
  * at its end hit or miss and the float time (deadline less duration, negative after a miss) are fixed for good. With a
- * period, a task that stays in the driver's list while it repeats is judged once a period. */
+ * period, another task must begin in every period: struct task_period. */
 #pragma once
 
 #include <stdbool.h>
@@ -69,6 +69,27 @@ int64_t task_wake_ns(const struct task *t, const struct task_past *past);
 enum task_verdict task_end(struct task *t, int64_t end_ns, bool *ret_is_new);
 
 int64_t task_left_ns(const struct task *t, int64_t now_ns);
+
+/* A container whose tasks repeat: one after the other, each to begin within a period of the one before. A tenth of the period
+ * is allowed for, 50 ms at least: programs that sleep between two runs come a little later each time. Those that begin within
+ * half a period of the last counted one are part of it. A task that overruns keeps the next from beginning: that period is
+ * missed, too. All zero is one that nothing is expected of. */
+struct task_period {
+    int64_t period_ns; /* 0: none */
+    int64_t begun_ns;  /* when the last one began; 0: nobody is expected */
+    int64_t due_ns;    /* by then the next must have begun */
+    uint32_t judged, kept;
+    bool is_said; /* that none came; until one does */
+};
+
+void task_period_set(struct task_period *p, int64_t period_ns);
+void task_period_begin(struct task_period *p, int64_t start_ns);
+/* The container has ended or stands still: nobody is expected until one begins. */
+void task_period_stop(struct task_period *p);
+/* When task_period_tick has something to say at the latest; INT64_MAX: never. */
+int64_t task_period_wake_ns(const struct task_period *p);
+/* Time passed. True: a period is over in which none began; said once, until one begins. */
+bool task_period_tick(struct task_period *p, int64_t now_ns);
 
 const char *task_state_name(enum task_state s);
 const char *task_source_name(enum task_source s);

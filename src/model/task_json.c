@@ -191,6 +191,8 @@ void container_json_pairs(struct buf *b, const struct wire_container *c, const c
     put_seconds(b, "created", c->created_real_ns, c->created_real_ns > 0);
     put_seconds(b, "deadline_s", c->deadline_ns, c->deadline_ns > 0);
     put_seconds(b, "period_s", c->period_ns, c->period_ns > 0);
+    put_number(b, "periods", c->periods, c->period_ns > 0);
+    put_number(b, "periods_hit", c->period_hit, c->period_ns > 0);
     json_pair_int(b, "running", c->running);
     put_slack(b, &c->slack, ahead_ns);
     gpu_json_number(b, "gpu_seconds", c->gpu_seconds, 1e-3);

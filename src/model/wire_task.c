@@ -206,6 +206,8 @@ void wire_put_container(struct buf *b, const struct wire_container *c) {
     out_f64(b, c->gpu_seconds);
     out_f64(b, c->energy_joules);
     out_u64(b, c->memory_bytes);
+    out_u32(b, c->periods);
+    out_u32(b, c->period_hit);
     wire_end(b, from);
 }
 
@@ -230,8 +232,11 @@ int wire_get_container(const struct wire_frame *f, struct wire_container *ret, s
     ret->gpu_seconds = in_f64(&in);
     ret->energy_joules = in_f64(&in);
     ret->memory_bytes = in_u64(&in);
-    if (!in.is_bad && ret->id[0] && ret->kind < BELONGING_KINDS && ret->state < CONTAINER_STATES &&
-        ret->deadline_ns >= 0 && ret->period_ns >= 0 && is_amount(ret->gpu_seconds) && is_amount(ret->energy_joules))
+    ret->periods = in_u32(&in);
+    ret->period_hit = in_u32(&in);
+    if (!in.is_bad && ret->period_hit <= ret->periods && ret->id[0] && ret->kind < BELONGING_KINDS &&
+        ret->state < CONTAINER_STATES && ret->deadline_ns >= 0 && ret->period_ns >= 0 && is_amount(ret->gpu_seconds) &&
+        is_amount(ret->energy_joules))
         return 0;
     memset(ret, 0, sizeof *ret);
     return wire_bad(f, e);

@@ -29,7 +29,7 @@ struct wire_task {
     uint32_t flags;   /* enum wire_task_flags bits */
     int64_t opened_real_ns, start_real_ns, end_real_ns;
     int64_t period_ns;            /* 0: none */
-    uint32_t periods, period_hit; /* judged so far, and those that were kept */
+    uint32_t periods, period_hit; /* of its container: judged so far, and those in which a task began */
     uint32_t again; /* how often this process had left the GPUs and come back: with pid and ticks it names the task */
     int32_t ns_pid; /* as its own container counts; 0: not known */
     uint32_t uid;   /* UINT32_MAX: not known */
@@ -73,6 +73,8 @@ struct wire_container {
     struct slack slack;           /* last_miss_ns by the boot clock */
     double gpu_seconds, energy_joules;
     uint64_t memory_bytes;
+    uint32_t periods,
+        period_hit; /* judged so far, and those in which a task began */
 };
 
 void wire_put_container(struct buf *b, const struct wire_container *c);

@@ -78,6 +78,8 @@ void group_frame(const struct group *g, struct wire_container *ret) {
     ret->kind = g->kind;
     ret->running = g->running;
     ret->slack = g->slack;
+    ret->periods = g->period.judged;
+    ret->period_hit = g->period.kept;
     ret->gpu_seconds = g->gpu_seconds;
     ret->energy_joules = g->energy_joules;
     ret->memory_bytes = g->memory_bytes;

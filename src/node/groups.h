@@ -21,6 +21,7 @@ struct group {
     bool has_facts, is_bad_said;
     struct engine_facts facts;
     struct slack slack;
+    struct task_period period;
     uint32_t running;
     double gpu_seconds, energy_joules;
     uint64_t memory_bytes; /* of its tasks now */

@@ -76,6 +76,12 @@ bool process_read(const char *proc, int32_t pid, struct process *ret) {
     return true;
 }
 
+bool process_has_number(const char *proc, int32_t pid) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/%d", proc, pid);
+    return access(path, F_OK) == 0;
+}
+
 int64_t process_born_ns(const struct process *p) {
     long per_s = sysconf(_SC_CLK_TCK);
     return per_s > 0 ? (int64_t)(p->ticks / (uint64_t)per_s) * NS_PER_S +

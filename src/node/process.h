@@ -20,6 +20,9 @@ struct process {
  * then is of that very process. */
 bool process_read(const char *proc, int32_t pid, struct process *ret);
 
+/* Whether anybody has that number. */
+bool process_has_number(const char *proc, int32_t pid);
+
 /* When it began, by the boot clock, at the latest a tick too early; 0: not known. */
 int64_t process_born_ns(const struct process *p);
 

@@ -123,7 +123,7 @@ static void take_facts(int64_t now_ns) {
 /* ---- time ---- */
 
 static void arm_timer(void) {
-    int64_t next_ns = tracker.round_ns;
+    int64_t next_ns = tracker.round_ns < tracker.period_ns ? tracker.round_ns : tracker.period_ns;
     for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
         for (const struct track *t = tracker.bucket[b]; t; t = t->next)
             if (t->is_live && t->wake_ns < next_ns) next_ns = t->wake_ns;
@@ -142,6 +142,7 @@ static void on_timer(int64_t now_ns) {
     for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
         for (struct track *t = tracker.bucket[b]; t; t = t->next)
             if (t->is_live && t->wake_ns <= now_ns) track_tick(t, now_ns);
+    if (now_ns >= tracker.period_ns) tracker_periods(now_ns);
     if (now_ns < tracker.round_ns) return;
     tracker.round_ns = (now_ns / NS_PER_S + 1) * NS_PER_S;
     take_lists(now_ns);
@@ -272,6 +273,7 @@ int tasks_start(const struct instance *where, const struct settings *s, struct e
     tracker.is_first = true;
     tracker.knows_pids = knows_pids(s);
     tracker.round_ns = (now_ns / NS_PER_S + 1) * NS_PER_S;
+    tracker.period_ns = INT64_MAX;
     slack_init(&tracker.slack);
     for (int i = 0; i < WIRE_DEVICES_MAX; i++) tracker.bit[i] = -1;
     for (int i = 0; i < TRACKS_GPUS; i++) tracker.gpu[i].energy_j = tracker.gpu[i].idle_w = NAN;

@@ -55,6 +55,8 @@ static void frame_of(uint32_t slot, const struct gpumgr_task *k, struct wire_tas
     w->start_real_ns = k->start_real_ns;
     w->end_real_ns = k->end_real_ns;
     w->period_ns = k->period_ns;
+    w->periods = k->periods;
+    w->period_hit = k->periods_kept;
     w->again = k->again;
     w->ns_pid = k->ns_pid;
     w->uid = k->uid;

@@ -68,6 +68,8 @@ void track_put(struct track *t, int64_t now_ns) {
     k->deadline_ns = t->task.deadline_ns;
     k->float_ns = t->task.state == TASK_ENDED ? t->task.float_ns : task_left_ns(&t->task, now_ns);
     k->expected_ns = t->task.expected_ns;
+    k->periods = t->group ? t->group->period.judged : k->periods;
+    k->periods_kept = t->group ? t->group->period.kept : k->periods_kept;
     table_put(&tracker.table, t->slot, k, now_ns);
     tracker.change[tracker.changes++ % TRACKS_CHANGES].mark = k->mark;
     tracker.change[(tracker.changes - 1) % TRACKS_CHANGES].slot = t->slot;
@@ -143,6 +145,32 @@ void track_tick(struct track *t, int64_t now_ns) {
 static void plan(struct track *t, int64_t now_ns) {
     t->wake_ns = task_wake_ns(&t->task, past_of(t, now_ns));
     if (t->is_live && t->wake_ns <= now_ns) track_tick(t, now_ns);
+}
+
+static bool is_expected(const struct engine_facts *f) {
+    if (f->state == ENGINE_PAUSED || f->state == ENGINE_EXITED || f->state == ENGINE_REMOVED) return false;
+    return f->pid <= 0 || process_has_number("/proc", f->pid); /* its engine may not be there to say so */
+}
+
+void tracker_periods(int64_t now_ns) {
+    tracker.period_ns = INT64_MAX;
+    for (unsigned i = 0; i < GROUPS_MAX; i++) {
+        struct group *g = &tracker.groups.of[i];
+        if (!g->id[0] || task_period_wake_ns(&g->period) == INT64_MAX) continue;
+        int64_t ago_ns = now_ns - g->period.begun_ns;
+        bool is_over = now_ns >= task_period_wake_ns(&g->period);
+        if (is_over && !is_expected(&g->facts)) {
+            task_period_stop(&g->period);
+            continue;
+        }
+        g->version += is_over;
+        if (task_period_tick(&g->period, now_ns))
+            tracker_event(EVENT_WARNING, "period_missed", -1, g->facts.pid,
+                          "%.60s: no task began within its period of %.4g s: the last began %.4g s ago%s",
+                          g->facts.name, (double)g->period.period_ns / 1e9, (double)ago_ns / 1e9,
+                          g->running ? " and still runs" : "");
+        if (task_period_wake_ns(&g->period) < tracker.period_ns) tracker.period_ns = task_period_wake_ns(&g->period);
+    }
 }
 
 /* ---- the end ---- */
@@ -229,6 +257,7 @@ static void name_by_facts(struct track *t) {
     memcpy(t->k.container, t->group->facts.name, sizeof t->k.container);
     memcpy(t->k.image, t->group->facts.image, sizeof t->k.image);
     t->k.period_ns = t->group->facts.period_ns;
+    task_period_set(&t->group->period, t->k.period_ns);
 }
 
 static void ask_engine(struct group *g) {
@@ -265,6 +294,8 @@ static void start_task(struct track *t, const struct process *p, const struct si
     t->used_ns = now_ns;
     tracker.live++;
     if (t->group) {
+        task_period_begin(&t->group->period, s->at_ns);
+        if (t->group->period.period_ns) tracker.period_ns = now_ns; /* looked at anew */
         t->group->running++;
         t->group->version++;
         if (f && f->bad_label[0] && !t->group->is_bad_said) {
@@ -360,6 +391,8 @@ void tracker_facts(const struct engine_facts *f, int64_t now_ns) {
     g->facts = *f;
     g->has_facts = true;
     g->version++;
+    task_period_set(&g->period, f->period_ns);
+    if (f->period_ns) tracker.period_ns = now_ns;
     if (f->bad_label[0] && !g->is_bad_said) {
         g->is_bad_said = true;
         tracker_event(EVENT_WARNING, "bad_deadline_label", -1, f->pid, "%.60s: %s", f->name, f->bad_label);
@@ -404,7 +437,10 @@ void track_adopt(uint32_t slot, const struct gpumgr_task *k, int64_t now_ns) {
     tracker.is_live[slot] = t->is_live = true;
     tracker.live++;
     t->used_ns = now_ns;
-    if (is_same && (t->group = groups_of(&tracker.groups, &p.whose, now_ns))) t->group->running++;
+    if (is_same && (t->group = groups_of(&tracker.groups, &p.whose, now_ns))) {
+        t->group->running++;
+        task_period_begin(&t->group->period, now_ns); /* what began meanwhile, nobody saw */
+    }
     follow(t);
     if (t->pidfd >= 0) {
         t->unlisted_ns = now_ns;

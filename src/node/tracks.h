@@ -75,6 +75,7 @@ struct tracker {
     struct settings settings;
     int epoll, timer, bell, ended;
     int64_t timer_ns, round_ns, marked_ns;
+    int64_t period_ns; /* when the first of the groups' periods is over; INT64_MAX: none */
     /* the main thread's, under the lock too */
     uint64_t change_next; /* the change to tell next */
     int64_t task_sent, event_sent;
@@ -112,5 +113,7 @@ void tracker_index(void);
 /* It ends: the time of its cards since the last round is divided now, while it is among those who had it. */
 void tracker_settle(const struct track *t, int64_t now_ns);
 void tracker_round(int64_t now_ns);
+/* A period of a container is over: tracker.period_ns has come. */
+void tracker_periods(int64_t now_ns);
 /* What an engine said about a container. */
 void tracker_facts(const struct engine_facts *f, int64_t now_ns);

@@ -53,7 +53,7 @@ static uint32_t host_running(const struct live_node *n) {
     return running;
 }
 
-enum value { HITS, MISSES, RUNNING, DEADLINE, GPU_SECONDS, ENERGY, MEMORY };
+enum value { HITS, MISSES, PERIODS, PERIODS_HIT, RUNNING, DEADLINE, GPU_SECONDS, ENERGY, MEMORY };
 
 /* NaN: it has none. */
 static double value_of(const struct subject *s, enum value v) {
@@ -62,6 +62,8 @@ static double value_of(const struct subject *s, enum value v) {
     switch (v) {
     case HITS: return (double)(c ? c->slack.hits : t->host_hits);
     case MISSES: return (double)(c ? c->slack.misses : t->host_misses);
+    case PERIODS: return c && c->period_ns ? c->periods : NAN;
+    case PERIODS_HIT: return c && c->period_ns ? c->period_hit : NAN;
     case RUNNING: return c ? c->running : host_running(s->node);
     case DEADLINE: return c && c->deadline_ns ? (double)c->deadline_ns / 1e9 : NAN;
     case GPU_SECONDS: return c ? c->gpu_seconds : NAN;
@@ -77,6 +79,8 @@ static const struct {
 } families[] = {
     {HITS,        "gpumgr_deadline_hits_total",           "counter", "GPU tasks that ended within their deadline"      },
     {MISSES,      "gpumgr_deadline_misses_total",         "counter", "GPU tasks that passed their deadline"            },
+    {PERIODS,     "gpumgr_container_periods_total",       "counter", "Periods of the container that are over"          },
+    {PERIODS_HIT, "gpumgr_container_periods_kept_total",  "counter", "Periods of the container in which a task began"  },
     {RUNNING,     "gpumgr_tasks_running",                 "gauge",   "GPU tasks that run now"                          },
     {DEADLINE,    "gpumgr_container_deadline_seconds",    "gauge",   "Deadline of each of the container's tasks"       },
     {GPU_SECONDS, "gpumgr_container_gpu_seconds_total",   "counter",

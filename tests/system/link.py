@@ -113,6 +113,7 @@ def container(r):
     c["deadline_ns"], c["period_ns"], c["priority"], c["created_real_ns"] = r.take("qqiq")
     c.update(labels=r.text(), running=r.take("I"), slack=slack(r))
     c["gpu_seconds"], c["energy_joules"], c["memory_bytes"] = r.take("ddQ")
+    c["periods"], c["period_hit"] = r.take("II")
     return c
 
 

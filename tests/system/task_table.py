@@ -9,11 +9,11 @@ from simulator import wait_for
 
 HEAD = struct.Struct("=QIIIIIIIi40s16s64x")
 GPU = struct.Struct("=96sII")
-TASK = struct.Struct("=QqQiiIIIBBBBqqqqqqqqqqq4QddQQ32s72s72s128s40s")
+TASK = struct.Struct("=QqQiiIIIBBBBqqqqqqqqqqq4QddQQ32s72s72s128s40sII")
 FIELDS = ("turn", "mark", "ticks", "pid", "ns_pid", "uid", "again", "flags", "state", "source", "verdict", "kind",
           "opened_ns", "start_ns", "end_ns", "opened_real_ns", "start_real_ns", "end_real_ns", "deadline_ns", "period_ns",
           "float_ns", "expected_ns", "slurm_job", "g0", "g1", "g2", "g3", "gpu_seconds", "energy_joules", "memory_bytes",
-          "memory_peak_bytes", "comm", "container_id", "container", "image", "pod")
+          "memory_peak_bytes", "comm", "container_id", "container", "image", "pod", "periods", "periods_kept")
 RUNNING, OVERDUE, ENDED = range(3)
 NO_DEADLINE, HIT, MISS, PENDING = range(4)
 BY_LIST, BY_OPEN, BY_CONTAINER = range(3)

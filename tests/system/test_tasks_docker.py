@@ -128,6 +128,32 @@ def test_a_miss_is_foretold_by_its_like(watched):
     assert len(w.events("task_overdue")) == 4
 
 
+def test_each_period_is_judged(watched):
+    """A task every second, then none: said once, counted on; a container that is paused or ends misses nothing."""
+    go = watched.docker.out / "on-with-it"
+    script = (f"for n in 1 2 3; do /bin/gpusim-task --quiet --work 0.2; usleep 750000; done; until test -e {go}; do usleep 50000; done; "
+              "/bin/gpusim-task --quiet --work 0.2; sleep 100")
+    one = watched.docker.run_script(watched.sim, script, words=["--name", "beat", "--label", "gpumgr.deadline=900ms", "--label", "gpumgr.period=1s"])
+    said = wait_for(lambda: watched.events("period_missed"), "a period without a task", 20)
+    assert len(said) == 1 and "beat" in said[0]["text"] and "period of 1 s" in said[0]["text"], said
+    last = max(t["start_ns"] for t in watched.table.tasks() if t["container_id"] == one)
+    late = (said[0]["boot_ns"] - last) / 1e9
+    assert 1.09 < late < 1.5, f"at the moment, {late} s after the last one began"
+    before = wait_for(lambda: watched.told(one), "it is told")["period_hit"]
+    assert before <= 2
+    wait_for(lambda: watched.told(one)["periods"] >= before + 3, "each period counts", 10)
+    assert len(watched.events("period_missed")) == 1, "it is said once"
+    go.touch()
+    wait_for(lambda: watched.told(one)["period_hit"] == before + 1, "one that is kept", 10)
+    wait_for(lambda: len(watched.events("period_missed")) == 2, "and missed anew", 10)
+    watched.docker("pause", one)
+    time.sleep(1.5)  # the event is on its way, and what was under way is over
+    counted = watched.told(one)["periods"]
+    time.sleep(2.5)
+    assert watched.told(one)["periods"] == counted, "nothing is expected of one that is paused"
+    watched.docker("rm", "-f", one)
+
+
 def test_a_label_of_garbage_is_said_once_and_the_task_is_tracked(watched):
     w = watched
     script = "for n in 1 2 3; do /bin/gpusim-task --quiet --work 0.3; done"

@@ -9,6 +9,7 @@
 #include "tests/test.h"
 
 #define S 1000000000ll
+#define MS 1000000ll
 
 static struct task_past past_of(const int *seconds) {
     struct task_past p = {0};
@@ -109,6 +110,66 @@ static void a_deadline_comes_late(void **state) {
     assert_false(is_new);
 }
 
+/* Milliseconds; a period of one second. What happens, in order: +n one begins, -n time passes, 0 ends the row. */
+static void periods(void **state) {
+    static const struct {
+        const char *name;
+        int story[8];
+        uint32_t judged, kept;
+        int said;    /* how often */
+        int wake_ms; /* -1: never */
+    } rows[] = {
+        {"nothing began",               {-9000},                        0, 0, 0, -1  },
+        {"one",                         {1000},                         0, 0, 0, 2100},
+        {"on the beat",                 {1000, 2000, 3000},             2, 2, 0, 4100},
+        {"a little late each time",     {1000, 2090, 3180},             2, 2, 0, 4280},
+        {"twice as often",              {1000, 1500, 2000},             2, 2, 0, 3100},
+        {"two processes, one task",     {1000, 1040, 1499, 2000, 2020}, 1, 1, 0, 3100},
+        {"nobody comes",                {1000, -2099, -2100, -2500},    1, 0, 1, 3100},
+        {"for three periods: once",     {1000, -2100, -3100, -4100},    3, 0, 1, 5100},
+        {"asleep for three periods",    {1000, -4100},                  3, 0, 1, 5100},
+        {"one is left out",             {1000, -2100, 2900},            2, 1, 1, 4000},
+        {"again, and said again",       {1000, -2100, 2900, -4000},     3, 1, 2, 5000},
+        {"late, and nobody had looked", {1000, 2900},                   2, 1, 0, 4000},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct task_period p = {0};
+        int said = 0;
+        task_period_set(&p, S);
+        for (const int *at = rows[i].story; *at; at++) {
+            if (*at > 0)
+                task_period_begin(&p, *at * MS);
+            else
+                said += task_period_tick(&p, -*at * MS);
+        }
+        int64_t wake = task_period_wake_ns(&p);
+        if (p.judged != rows[i].judged || p.kept != rows[i].kept || said != rows[i].said ||
+            wake != (rows[i].wake_ms < 0 ? INT64_MAX : rows[i].wake_ms * MS))
+            fail_msg("%s: %u judged, %u kept, said %d times, next at %lld ms", rows[i].name, p.judged, p.kept, said,
+                     (long long)(wake / MS));
+        task_period_stop(&p);
+        assert_int_equal(task_period_wake_ns(&p), INT64_MAX);
+    }
+}
+
+/* A label that becomes known late counts from the last beginning; none at all is never judged; a short one has 50 ms. */
+static void periods_that_come_late(void **state) {
+    struct task_period p = {0};
+    task_period_begin(&p, 10 * S);
+    task_period_begin(&p, 20 * S);
+    assert_false(task_period_tick(&p, 99 * S));
+    assert_int_equal(p.judged, 0);
+    task_period_set(&p, 2 * S);
+    assert_int_equal(task_period_wake_ns(&p), 22 * S + 200 * MS);
+    task_period_set(&p, 100 * MS);
+    assert_int_equal(task_period_wake_ns(&p), 20 * S + 150 * MS);
+    assert_true(task_period_tick(&p, 20 * S + 150 * MS));
+    task_period_stop(&p); /* the container is paused ... */
+    assert_false(task_period_tick(&p, 90 * S));
+    task_period_begin(&p, 95 * S); /* ... and goes on: nothing to judge yet */
+    assert_int_equal(p.judged, 1);
+}
+
 static void slack_counts(void **state) {
     struct slack s;
     slack_init(&s);
@@ -178,6 +239,7 @@ static void node_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(verdicts),     cmocka_unit_test(expected),
                                        cmocka_unit_test(warned),       cmocka_unit_test(a_deadline_comes_late),
+                                       cmocka_unit_test(periods),      cmocka_unit_test(periods_that_come_late),
                                        cmocka_unit_test(slack_counts), cmocka_unit_test(node_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,8 @@ static void some_container(struct wire_container *c) {
     strcpy(c->tenant, "lab");
     c->deadline_ns = 30;
     c->period_ns = 60;
+    c->periods = 9;
+    c->period_hit = 8;
     c->priority = -5;
     c->created_real_ns = 99;
     strcpy(c->labels, "a=b\nc=d\n");
@@ -255,6 +257,7 @@ static void impossible(void **state) {
     X(c.state = CONTAINER_STATES)                                                                                      \
     X(c.deadline_ns = -1)                                                                                              \
     X(c.period_ns = -1)                                                                                                \
+    X(c.period_hit = c.periods + 1)                                                                                    \
     X(c.gpu_seconds = INFINITY)
 #define TRY_TASK(change)                                                                                               \
     {                                                                                                                  \

@@ -210,6 +210,8 @@ export interface Container {
   created: number | null;
   deadline_s: number | null;
   period_s: number | null;
+  periods: number | null;
+  periods_hit: number | null;
   running: number;
   ended: number;
   hits: number;

@@ -87,13 +87,14 @@ function Spread({ slack }: { slack: [number | null, number][] }): JSX.Element {
 
 function Facts({ c, now }: { c: Container; now: number }): JSX.Element {
   const rows: [string, string, string][] = [
-    ['Deadline', c.deadline_s === null ? 'none' : span(c.deadline_s), c.period_s === null ? 'for each task, from its start' : `once in ${span(c.period_s)}`],
+    ['Deadline', c.deadline_s === null ? 'none' : span(c.deadline_s), 'for each task, from its start'],
     ['Running now', String(c.running), c.left_s === null || c.left_s === undefined ? (c.running ? 'no deadline' : c.state) : c.left_s < 0 ? `overdue by ${span(-c.left_s)}` : `${span(c.left_s)} left`],
     ['Kept', c.hit_rate === null ? '–' : percent(Math.floor(c.hit_rate * 100) / 100), c.hit_rate === null ? 'none judged yet' : `${c.hits} kept, ${c.misses} missed${c.last_miss === null ? '' : `, last ${ago(c.last_miss, now)}`}`],
+    ...(c.period_s === null ? [] : [['Period', span(c.period_s), c.periods ? `a task began in ${c.periods_hit} of ${c.periods}` : 'none over yet'] as [string, string, string]]),
     ['Float time', span(c.float_s), c.least_float_s === null ? '' : `least ${span(c.least_float_s)}`],
     ['Used', show('seconds', c.gpu_seconds), `of GPU time, ${show('joules', c.energy_joules)}, ${bytes(c.memory_bytes)} held`],
   ];
-  return <dl class="facts">{rows.map(([name, value, note]) => <div class={`fact${name === 'Kept' && c.misses ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
+  return <dl class="facts">{rows.map(([name, value, note]) => <div class={`fact${(name === 'Kept' && c.misses) || (name === 'Period' && c.periods !== c.periods_hit) ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
 }
 
 export function ContainerPage({ id }: { id: string }): JSX.Element {
