@@ -39,6 +39,19 @@ struct entry {
     struct person who;
 };
 
+#define USERS 64
+#define USER_KEPT_NS (600 * NS_PER_S) /* people are renamed */
+
+enum user_state { USER_FREE, USER_ASKED, USER_WORKED_ON, USER_KNOWN };
+
+/* Users outlive their processes: one that ended before anybody looked still has an owner. */
+struct user {
+    enum user_state state;
+    uint32_t uid;
+    int64_t known_ns;
+    char name[64];
+};
+
 /* One lock for all of it, held for moments only: never while /proc or a user database is asked. */
 static struct {
     pthread_mutex_t lock;
@@ -46,6 +59,8 @@ static struct {
     struct entry *bucket[BUCKETS];
     struct entry *queue, **queue_end;
     unsigned count, stuck;
+    struct user user[USERS];
+    unsigned users_asked;
     unsigned generation; /* of the thread that counts; older ones end when they come back */
     bool has_thread;
     int64_t busy_ns; /* since when it works on one pid; 0: it waits */
@@ -65,6 +80,25 @@ static struct entry **place(uint32_t pid) {
 }
 
 /* ---- the thread ---- */
+
+/* Where a user is, or may be: in place of the one that was learnt longest ago. NULL: all are being asked for. */
+static struct user *user_place(uint32_t uid) {
+    struct user *oldest = NULL;
+    for (unsigned i = 0; i < USERS; i++) {
+        struct user *one = &self.user[i];
+        if (one->state != USER_FREE && one->uid == uid) return one;
+        bool is_asked = one->state == USER_ASKED || one->state == USER_WORKED_ON;
+        if (!is_asked && (!oldest || one->known_ns < oldest->known_ns)) oldest = one;
+    }
+    if (oldest) *oldest = (struct user){.uid = uid};
+    return oldest;
+}
+
+static void user_learnt(struct user *u, const char *name) {
+    u->state = USER_KNOWN;
+    u->known_ns = clock_boot_ns();
+    snprintf(u->name, sizeof u->name, "%s", name ? name : "");
+}
 
 static void answer(struct entry *e, struct person *who, int pidfd, int64_t now_ns) {
     person_done(&e->who);
@@ -99,7 +133,25 @@ static void work_on(unsigned generation) {
     }
     self.busy_ns = 0;
     e = *place(pid); /* not forgotten while it is worked on */
+    struct user *u = who.user ? user_place(who.uid) : NULL;
+    if (u && u->state != USER_ASKED && u->state != USER_WORKED_ON) user_learnt(u, who.user);
     answer(e, &who, pidfd, clock_boot_ns());
+}
+
+/* Under the lock, as work_on. */
+static void work_on_user(unsigned generation) {
+    struct user *u = self.user;
+    while (u->state != USER_ASKED) u++;
+    uint32_t uid = u->uid;
+    u->state = USER_WORKED_ON;
+    self.users_asked--;
+    self.busy_ns = clock_boot_ns();
+    pthread_mutex_unlock(&self.lock);
+    char *name = person_user(uid);
+    pthread_mutex_lock(&self.lock);
+    user_learnt(u, name);
+    if (self.generation == generation) self.busy_ns = 0;
+    free(name);
 }
 
 static void *run(void *arg) {
@@ -109,6 +161,8 @@ static void *run(void *arg) {
     while (self.generation == generation) {
         if (self.queue)
             work_on(generation);
+        else if (self.users_asked)
+            work_on_user(generation);
         else
             pthread_cond_wait(&self.work, &self.lock);
     }
@@ -193,6 +247,22 @@ void names_look(struct wire_process *p, int64_t now_ns) {
     }
     mind_thread(now_ns);
     pthread_mutex_unlock(&self.lock);
+}
+
+bool names_user(uint32_t uid, char *ret, size_t room) {
+    int64_t now_ns = clock_boot_ns();
+    pthread_mutex_lock(&self.lock);
+    struct user *u = user_place(uid);
+    bool is_known = u && u->known_ns, is_old = is_known && now_ns - u->known_ns > USER_KEPT_NS;
+    if (is_known) snprintf(ret, room, "%s", u->name);
+    if (u && (u->state == USER_FREE || (u->state == USER_KNOWN && is_old))) {
+        u->state = USER_ASKED;
+        self.users_asked++;
+        pthread_cond_signal(&self.work);
+    }
+    mind_thread(now_ns);
+    pthread_mutex_unlock(&self.lock);
+    return is_known;
 }
 
 uint32_t names_version(void) { return atomic_load(&self.version); }

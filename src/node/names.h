@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/wire_device.h"
@@ -14,6 +15,9 @@ void names_init(const char *proc);
 
 /* Fills in what is known of p->of.pid; asks for it when nothing is. */
 void names_look(struct wire_process *p, int64_t now_ns);
+
+/* What a user is called. False: not known yet; it is asked for. "": he has no name. */
+bool names_user(uint32_t uid, char *ret, size_t room);
 
 /* Grows whenever something new is known: lists with those pids are worth sending again. */
 uint32_t names_version(void);

@@ -43,5 +43,5 @@ static void keep(void *ctx, int64_t tag, int32_t pid) {
 
 void opens_read(struct opens *o, int64_t now_ns) {
     struct taking t = {o, now_ns};
-    (void)openings_read(&o->files, keep, &t);
+    if (o->files.fd >= 0) (void)openings_read(&o->files, keep, &t);
 }

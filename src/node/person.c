@@ -83,7 +83,7 @@ static ssize_t read_small(const char *proc, uint32_t pid, const char *name, char
 }
 
 /* Most names stand in the file. What does not may need a server somewhere; the library knows how to ask it. */
-static char *user_name(uint32_t uid) {
+char *person_user(uint32_t uid) {
     char text[4096];
     struct passwd pw, *found = NULL;
     FILE *f = fopen("/etc/passwd", "re");
@@ -102,7 +102,7 @@ void person_read(struct person *p, const char *proc, uint32_t pid) {
     person_parse_stat(p, text, sysconf(_SC_CLK_TCK));
     person_join(p->comm, (int64_t)strlen(p->comm), sizeof p->comm - 1);
     if (read_small(proc, pid, "status", text, sizeof text) > 0) person_parse_status(p, text);
-    if (p->uid != UINT32_MAX) p->user = user_name(p->uid);
+    if (p->uid != UINT32_MAX) p->user = person_user(p->uid);
     ssize_t n = read_small(proc, pid, "cmdline", text, sizeof text);
     if (n <= 0) return;
     person_join(text, n, COMMAND_MAX);

@@ -13,6 +13,9 @@ struct person {
 void person_read(struct person *p, const char *proc, uint32_t pid);
 void person_done(struct person *p);
 
+/* The name of a user; NULL: he has none. May block even longer: whoever knows may be on another machine. */
+char *person_user(uint32_t uid);
+
 /* The parsers, for tests. Each takes the file's text and leaves what it does not find. */
 void person_parse_stat(struct person *p, const char *text, long ticks_per_s);
 void person_parse_status(struct person *p, const char *text);

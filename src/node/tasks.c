@@ -161,7 +161,8 @@ static void take_ends(void) {
 static void on_events(const struct epoll_event *ev, int n, int64_t now_ns) {
     uint64_t woken = 0;
     for (int i = 0; i < n; i++) woken |= BIT(ev[i].data.u64);
-    if (woken & BIT(AT_OPENS)) opens_read(&tracker.opens, now_ns);
+    /* Openings before lists: one that is listed may have opened its file after we were woken for something else. */
+    if (woken & (BIT(AT_OPENS) | BIT(AT_BELL))) opens_read(&tracker.opens, now_ns);
     take_ends();
     if (woken & BIT(AT_ENGINE)) take_facts(now_ns);
     if (woken & BIT(AT_BELL)) take_lists(now_ns);

@@ -158,18 +158,42 @@ static void mind_idle(struct track *t, int64_t now_ns) {
                   (long long)((now_ns - t->used_ns) / NS_PER_S));
 }
 
-static void take_name(struct track *t, int64_t now_ns) {
+/* One that was told by its number alone may be the one before, of the same number. */
+void track_name(struct track *t, int64_t now_ns) {
     struct wire_process p = {.of = {.pid = (uint32_t)t->pid}};
-    if (t->is_named || t->pidfd < 0 || !t->is_live) return;
+    if (t->is_named || t->pidfd < 0 || !t->is_live || t->slot >= TABLE_SLOTS) return;
     names_look(&p, now_ns);
-    if (!p.start_boot_ns) return;
+    if (!p.start_boot_ns || p.start_boot_ns != process_born_ns(&(struct process){.ticks = t->k.ticks})) return;
     t->is_named = true;
     free(tracker.said[t->slot].user);
     free(tracker.said[t->slot].command);
     tracker.said[t->slot].user = strdup(p.user);
     tracker.said[t->slot].command = strdup(p.command);
     if (p.comm[0]) memcpy(t->k.comm, p.comm, sizeof t->k.comm); /* after exec it has another */
-    track_put(t, now_ns);
+}
+
+static void take_name(struct track *t, int64_t now_ns) {
+    bool was_named = t->is_named;
+    track_name(t, now_ns);
+    if (t->is_named && !was_named) track_put(t, now_ns);
+}
+
+/* Who was told before the name of its user was known is told again. */
+static void take_users(int64_t now_ns) {
+    struct gpumgr_task k;
+    char user[64];
+    unsigned left = 0;
+    for (unsigned i = 0; i < tracker.unnamed_count; i++) {
+        uint32_t slot = tracker.unnamed[i];
+        if (tracker.said[slot].user || !table_get(&tracker.table, slot, &k) || k.uid == UINT32_MAX) continue;
+        if (!names_user(k.uid, user, sizeof user))
+            tracker.unnamed[left++] = slot;
+        else if (tracker.at[slot])
+            track_put(tracker.at[slot], now_ns);
+        else
+            slot_put(slot, &k, now_ns);
+    }
+    tracker.unnamed_count = left;
 }
 
 static void mind_tracks(int64_t now_ns) {
@@ -216,5 +240,6 @@ void tracker_round(int64_t now_ns) {
     }
     take_use(now_ns);
     mind_tracks(now_ns);
+    take_users(now_ns);
     judge(now_ns);
 }

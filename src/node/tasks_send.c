@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "model/wire_device.h"
 #include "model/wire_task.h"
+#include "node/names.h"
 #include "node/tasks.h"
 #include "node/tracks.h"
 
@@ -32,6 +33,13 @@ static void put_text(char *to, size_t room, const char *from) {
     if (n >= room) n = room - 1;
     if (n) memcpy(to, from, n);
     to[n] = 0;
+}
+
+/* A short task has ended before anybody could ask who it was: but whose it was is known. */
+static void put_user(uint32_t slot, const struct gpumgr_task *k, struct wire_task *w) {
+    put_text(w->user, sizeof w->user, tracker.said[slot].user);
+    if (w->user[0] || k->uid == UINT32_MAX || names_user(k->uid, w->user, sizeof w->user)) return;
+    if (tracker.unnamed_count < TRACKS_UNNAMED) tracker.unnamed[tracker.unnamed_count++] = slot;
 }
 
 static void frame_of(uint32_t slot, const struct gpumgr_task *k, struct wire_task *w) {
@@ -66,7 +74,7 @@ static void frame_of(uint32_t slot, const struct gpumgr_task *k, struct wire_tas
     put_text(w->comm, sizeof w->comm, k->comm);
     put_text(w->name, sizeof w->name, k->container);
     put_text(w->image, sizeof w->image, k->image);
-    put_text(w->user, sizeof w->user, tracker.said[slot].user);
+    put_user(slot, k, w);
     put_text(w->command, sizeof w->command, tracker.said[slot].command);
     w->gpu_seconds = k->gpu_seconds;
     w->energy_joules = k->energy_joules;

@@ -55,6 +55,12 @@ void track_free(struct track *t) {
     free(t);
 }
 
+void slot_put(uint32_t slot, struct gpumgr_task *k, int64_t now_ns) {
+    table_put(&tracker.table, slot, k, now_ns);
+    tracker.change[tracker.changes++ % TRACKS_CHANGES].mark = k->mark;
+    tracker.change[(tracker.changes - 1) % TRACKS_CHANGES].slot = slot;
+}
+
 void track_put(struct track *t, int64_t now_ns) {
     struct gpumgr_task *k = &t->k;
     if (t->slot == NO_SLOT) return;
@@ -70,9 +76,7 @@ void track_put(struct track *t, int64_t now_ns) {
     k->expected_ns = t->task.expected_ns;
     k->periods = t->group ? t->group->period.judged : k->periods;
     k->periods_kept = t->group ? t->group->period.kept : k->periods_kept;
-    table_put(&tracker.table, t->slot, k, now_ns);
-    tracker.change[tracker.changes++ % TRACKS_CHANGES].mark = k->mark;
-    tracker.change[(tracker.changes - 1) % TRACKS_CHANGES].slot = t->slot;
+    slot_put(t->slot, k, now_ns);
 }
 
 void tracker_event(int severity, const char *kind, int device, int32_t pid, const char *fmt, ...) {
@@ -192,6 +196,7 @@ void track_end(struct track *t, int64_t end_ns, bool is_known) {
     bool is_new, was_missed = t->task.verdict == TASK_MISS;
     if (!t->is_live) return;
     if (is_known) tracker_settle(t, end_ns);
+    track_name(t, end_ns);
     enum task_verdict verdict = task_end(&t->task, end_ns, &is_new);
     t->is_live = false;
     tracker.live--;
@@ -342,6 +347,7 @@ static void begin(const struct sighting *s, uint32_t again, int64_t now_ns) {
     set_bit(t->k.gpus, s->bit);
     start_task(t, &p, s, now_ns);
     follow(t);
+    track_name(t, now_ns); /* asked for now: it may be over before the next round */
     if (is_alive)
         track_put(t, now_ns);
     else

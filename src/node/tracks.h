@@ -18,6 +18,7 @@
 
 #define TRACKS_BUCKETS 1024u
 #define TRACKS_CHANGES (2 * TABLE_SLOTS)
+#define TRACKS_UNNAMED 256
 #define TRACKS_GPUS GPUMGR_TASKS_GPUS_MAX
 
 struct track {
@@ -80,12 +81,18 @@ struct tracker {
     uint64_t change_next; /* the change to tell next */
     int64_t task_sent, event_sent;
     uint64_t group_told[GROUPS_MAX];
+    uint32_t unnamed[TRACKS_UNNAMED]; /* slots that were told without their user's name */
+    unsigned unnamed_count;
 };
 
 extern struct tracker tracker;
 
 /* Writes the track's slot and notes the change. */
 void track_put(struct track *t, int64_t now_ns);
+/* The same for any slot, also of a task that ended. */
+void slot_put(uint32_t slot, struct gpumgr_task *k, int64_t now_ns);
+/* Takes the user's name and the command line, when they are known by now. */
+void track_name(struct track *t, int64_t now_ns);
 void track_free(struct track *t);
 /* is_known false: when exactly is not known. */
 void track_end(struct track *t, int64_t end_ns, bool is_known);

@@ -94,7 +94,7 @@ class HandNode:
         judged = hits + misses
         body += record(struct.pack("<QQQqqq", judged, hits, misses, int(float_s * NS), int(least_s * NS) if judged else 2**63 - 1,
                                    boot_ns() if misses else -2**63) + struct.pack("<B", BANDS) + struct.pack(f"<{BANDS}Q", *bands))
-        body += struct.pack("<ddQ", 12.5, 900.0, 1 << 30)
+        body += struct.pack("<ddQII", 12.5, 900.0, 1 << 30, 0, 0)
         self.say(CONTAINER, body)
 
 

@@ -193,7 +193,7 @@ def test_the_table_says_what_the_server_says(tmp_path):
 
             def both():
                 known = {t["pid"]: t for t in shown(i, "--all")["tasks"]}
-                return known if pids <= set(known) and known[first.pid]["state"] == "ended" and known[second.pid]["user"] else None
+                return known if pids <= set(known) and known[first.pid]["state"] == "ended" and known[first.pid]["user"] and known[second.pid]["user"] else None
             api = wait_for(both, "both tasks in the server")
             for pid in i.of_program("server"):
                 os.kill(pid, signal.SIGSTOP)
@@ -206,7 +206,7 @@ def test_the_table_says_what_the_server_says(tmp_path):
             for pid in pids:
                 for key in ("id", "gpus", "uid", "kind", "opened", "start", "end", "source", "deadline_s", "state", "hit"):
                     assert table[pid][key] == api[pid][key], (pid, key)
-            assert table[second.pid]["user"] == api[second.pid]["user"]  # of a short task the name may come too late for the server
+            assert all(table[pid]["user"] == api[pid]["user"] for pid in pids), "of a short task, too"
             text = ps(i)
             assert re.search(rf"^ *{second.pid} +1 ", text, re.M) and str(first.pid) not in text, text
             second.kill()

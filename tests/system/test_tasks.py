@@ -164,7 +164,8 @@ def test_many_short_tasks(sim):
         while len(ended()) < count and time.monotonic() < deadline:
             time.sleep(0.1)
         seen = sorted(pid for pid, _ in ended())
-        assert seen == sorted(pids), f"missed: {[n for n, p in enumerate(pids) if p not in seen]}"
+        missed = [p for p in pids if p not in seen]
+        assert seen == sorted(pids), f"missed: {missed}, of these in the table: {[t for t in table_of(i).tasks() if t['pid'] in missed]}"
         assert not server.twice
         assert all(t["end_ns"] >= t["start_ns"] for t in ended().values())
         wait_for(lambda: len(os.listdir(f"/proc/{node}/fd")) < 60, "no descriptor is left behind")

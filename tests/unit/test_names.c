@@ -29,6 +29,8 @@ void person_read(struct person *p, const char *proc, uint32_t pid) {
     asked++;
 }
 
+char *person_user(uint32_t uid) { return uid == 1001 ? strdup("ben") : NULL; }
+
 void person_done(struct person *p) {
     free(p->user);
     free(p->command);
@@ -140,10 +142,36 @@ static void many(void **state) {
     end(pid);
 }
 
+static void user_is(uint32_t uid, const char *want) {
+    char user[64] = "";
+    for (int64_t until_ns = clock_boot_ns() + 10 * NS_PER_S; clock_boot_ns() < until_ns;) {
+        if (names_user(uid, user, sizeof user)) break;
+        clock_sleep_until(clock_boot_ns() + NS_PER_MS);
+    }
+    assert_string_equal(user, want);
+}
+
+/* Whose process it was is known when nobody ever looked at it. More users than there is room for: the last are there. */
+static void users_have_names_of_their_own(void **state) {
+    char user[64] = "";
+    assert_false(names_user(1001, user, sizeof user));
+    user_is(1001, "ben");
+    assert_true(names_user(1001, user, sizeof user));
+    user_is(4711, ""); /* nobody */
+    pid_t pid = sleeper();
+    named(pid, 0);
+    assert_true(names_user(1000, user, sizeof user)); /* learnt with a process of his */
+    assert_string_equal(user, "ann");
+    end(pid);
+    for (uint32_t uid = 5000; uid < 5200; uid++) user_is(uid, "");
+    user_is(1001, "ben");
+}
+
 int main(void) {
     names_init("/proc");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_comes_later_and_is_kept),
+        cmocka_unit_test(users_have_names_of_their_own),
         cmocka_unit_test(who_is_gone_is_forgotten),
         cmocka_unit_test(one_that_cannot_be_looked_at_keeps_nobody_waiting),
         cmocka_unit_test(many),
