@@ -46,7 +46,29 @@ static void copy_text(char *ret, size_t room, const char *text) {
     ret[len] = 0;
 }
 
+const char *engine_kind_name(enum engine_kind k) { return k == ENGINE_PODMAN ? "podman" : "docker"; }
+
+const char *engine_state_name(enum engine_state s) {
+    static const char *const names[] = {
+        [ENGINE_UNKNOWN] = "unknown", [ENGINE_CREATED] = "created",       [ENGINE_RUNNING] = "running",
+        [ENGINE_PAUSED] = "paused",   [ENGINE_RESTARTING] = "restarting", [ENGINE_EXITED] = "exited",
+        [ENGINE_REMOVED] = "removed",
+    };
+    return (unsigned)s < ARRAY_LEN(names) ? names[s] : "unknown";
+}
+
 /* ---- labels ---- */
+
+/* All that there are, ours and others', as lines, as long as there is room: for people who look for them. */
+static void keep_label(struct container_said *s, const char *key, const char *value) {
+    char line[JSON_SCAN_KEY + JSON_SCAN_TEXT + 2], clean[sizeof line];
+    size_t used = strlen(s->labels);
+    if (!*key || strchr(key, '=')) return;
+    snprintf(line, sizeof line, "%s=%s", key, value);
+    copy_text(clean, sizeof clean, line);
+    if (used + strlen(clean) + 2 > sizeof s->labels) return;
+    snprintf(s->labels + used, sizeof s->labels - used, "%s%s", used ? "\n" : "", clean);
+}
 
 static void bad_label(struct engine_facts *f, const char *key, const char *why) {
     char text[320];
@@ -223,8 +245,9 @@ static void inspect_value(void *ctx, const struct json_scan_value *v) {
     if (json_scan_is(v, 1, "Created")) f->created_real_ns = container_time_ns(v->text);
     if (json_scan_is(v, 2, "State", "Status")) f->state = state_of(v->text);
     if (json_scan_is(v, 2, "Config", "Image")) copy_text(f->image, sizeof f->image, v->text);
-    if (v->depth == 3 && strcmp(v->key[0], "Config") == 0 && strcmp(v->key[1], "Labels") == 0)
-        container_label(f, v->key[2], v->text);
+    if (v->depth != 3 || strcmp(v->key[0], "Config") != 0 || strcmp(v->key[1], "Labels") != 0) return;
+    container_label(f, v->key[2], v->text);
+    keep_label(s, v->key[2], v->text);
 }
 
 int container_inspect(const char *json, size_t len, struct container_said *ret, struct error *e) {
@@ -272,7 +295,9 @@ static void list_value(void *ctx, const struct json_scan_value *v) {
     if (json_scan_is(v, 2, "", "Image")) copy_text(f->image, sizeof f->image, v->text);
     if (json_scan_is(v, 2, "", "State")) f->state = state_of(v->text);
     if (json_scan_is(v, 3, "", "Names", "") && !f->name[0]) take_name(f, v->text);
-    if (v->depth == 3 && !*v->key[0] && strcmp(v->key[1], "Labels") == 0) container_label(f, v->key[2], v->text);
+    if (v->depth != 3 || *v->key[0] || strcmp(v->key[1], "Labels") != 0) return;
+    container_label(f, v->key[2], v->text);
+    keep_label(&l->said, v->key[2], v->text);
 }
 
 static void nobody(void *ctx, const struct container_said *said) {}

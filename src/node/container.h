@@ -16,6 +16,7 @@ struct container_said {
     bool has_labels;  /* they were there: those of ours that are missing are gone. Of events: one of ours was there */
     bool has_devices; /* has_own_devices and device count */
     unsigned device_count;
+    char labels[ENGINE_LABELS_MAX];         /* of a list or a description: all of them, lines of key=value */
     char device[CONTAINER_DEVICES_MAX][64]; /* paths of its own device nodes, as it sees them */
 };
 

@@ -46,6 +46,7 @@ struct entry {
     unsigned list;  /* of that engine, in which it was seen */
     int64_t event_ns, gone_ns;
     bool is_described; /* since it last started */
+    char *labels;      /* NULL: none */
 };
 
 struct news {
@@ -95,17 +96,6 @@ struct engine {
     int64_t base_told_ns, base_told_ms, tidied_ns;
 };
 
-const char *engine_kind_name(enum engine_kind k) { return k == ENGINE_PODMAN ? "podman" : "docker"; }
-
-const char *engine_state_name(enum engine_state s) {
-    static const char *const names[] = {
-        [ENGINE_UNKNOWN] = "unknown", [ENGINE_CREATED] = "created",       [ENGINE_RUNNING] = "running",
-        [ENGINE_PAUSED] = "paused",   [ENGINE_RESTARTING] = "restarting", [ENGINE_EXITED] = "exited",
-        [ENGINE_REMOVED] = "removed",
-    };
-    return (unsigned)s < ARRAY_LEN(names) ? names[s] : "unknown";
-}
-
 /* ---- the cache; all under the lock ---- */
 
 /* Ids are random digits already. */
@@ -125,6 +115,7 @@ static void drop(struct engine *g, struct entry **at) {
     struct entry *e = *at;
     *at = e->next;
     g->place[e->owner].entries--;
+    free(e->labels);
     free(e);
 }
 
@@ -254,6 +245,14 @@ static void on_event(void *ctx, unsigned number, enum container_action action, c
     if (e && effects[action].asks) talk_ask(&g->place[number].talk, said->facts.id);
 }
 
+/* True: they are others than before. */
+static bool take_labels(struct entry *e, const char *labels) {
+    if (strcmp(e->labels ? e->labels : "", labels) == 0) return false;
+    free(e->labels);
+    e->labels = *labels ? strdup(labels) : NULL;
+    return true;
+}
+
 /* What an answer says about its state is older than an event that came while we waited for it. */
 static void answer(struct engine *g, unsigned number, const struct container_said *said, int64_t asked_ns,
                    unsigned list) {
@@ -269,7 +268,8 @@ static void answer(struct engine *g, unsigned number, const struct container_sai
             e->list = list;
         else
             e->is_described = true;
-        if (is_new || !container_is_same(&was, &e->facts)) tell(g, ENGINE_FACTS, e->facts.id);
+        bool has_labels = said->has_labels && take_labels(e, said->labels);
+        if (is_new || has_labels || !container_is_same(&was, &e->facts)) tell(g, ENGINE_FACTS, e->facts.id);
     }
     pthread_mutex_unlock(&g->lock);
 }
@@ -543,6 +543,13 @@ bool engine_facts(struct engine *g, const char *id, struct engine_facts *ret) {
         want(g, id);
     pthread_mutex_unlock(&g->lock);
     return e != NULL;
+}
+
+void engine_labels(struct engine *g, const char *id, char ret[ENGINE_LABELS_MAX]) {
+    pthread_mutex_lock(&g->lock);
+    const struct entry *e = *find(g, id);
+    snprintf(ret, ENGINE_LABELS_MAX, "%s", e && e->labels ? e->labels : "");
+    pthread_mutex_unlock(&g->lock);
 }
 
 int engine_fd(const struct engine *g) { return g->news_fd; }

@@ -24,6 +24,7 @@ enum engine_state {
 
 #define ENGINE_ID_HEX 64
 #define ENGINE_NO_PRIORITY INT32_MIN
+#define ENGINE_LABELS_MAX 2048
 
 /* One container. Texts are valid UTF-8 without control characters, cut where they are longer. */
 struct engine_facts {
@@ -59,6 +60,9 @@ void engine_free(struct engine *g); /* waits for the thread, which never waits f
 
 /* What is known of a container. False: nothing yet. Then the engines are asked, and there will be news if one knows it. */
 bool engine_facts(struct engine *g, const char *id, struct engine_facts *ret);
+
+/* All labels of a container, lines of key=value; "" when there are none or it is not known. */
+void engine_labels(struct engine *g, const char *id, char ret[ENGINE_LABELS_MAX]);
 
 enum engine_news {
     ENGINE_FACTS,   /* became known, or changed: name, labels, state */

@@ -57,6 +57,30 @@ static int settings_read(struct settings *ret, struct error *e) {
     return r < 0 ? r : settings_decode(ret, text.s, e);
 }
 
+static int engines_new(const struct settings *s, struct engine **ret, struct error *e) {
+    const struct engine_setup setup = {.docker = s->engines_docker,
+                                       .podman = s->engines_podman,
+                                       .where = &self.instance,
+                                       .workers = (unsigned)s->workers};
+    return engine_new(&setup, ret, e);
+}
+
+/* Another one takes over: what tasks know of their containers they keep. */
+static void engines_renew(const struct settings *s) {
+    struct error e;
+    struct engine *fresh = NULL, *old = self.engine;
+    if (strcmp(s->engines_docker, self.settings.engines_docker) == 0 &&
+        strcmp(s->engines_podman, self.settings.engines_podman) == 0)
+        return;
+    if (engines_new(s, &fresh, &e) < 0 || tasks_engine(fresh, &e) < 0) {
+        log_line(LOG_ERROR, "engine", -1, "%s; the engines of before are asked on", e.text);
+        engine_free(fresh);
+        return;
+    }
+    self.engine = fresh;
+    engine_free(old);
+}
+
 static void reload(void) {
     struct error e;
     struct settings fresh;
@@ -64,6 +88,7 @@ static void reload(void) {
         log_line(LOG_ERROR, "reload", -1, "%s; the old settings stay in force", e.text);
         return;
     }
+    engines_renew(&fresh);
     self.settings = fresh;
     tasks_reload(&fresh);
     log_set_level((enum log_level)fresh.log_level);
@@ -171,11 +196,7 @@ static void loop(void) {
 
 static void start_engines(void) {
     struct error e;
-    const struct engine_setup setup = {.docker = self.settings.engines_docker,
-                                       .podman = self.settings.engines_podman,
-                                       .where = &self.instance,
-                                       .workers = (unsigned)self.settings.workers};
-    if (engine_new(&setup, &self.engine, &e) < 0) log_line(LOG_ERROR, "engine", -1, "%s", e.text);
+    if (engines_new(&self.settings, &self.engine, &e) < 0) log_line(LOG_ERROR, "engine", -1, "%s", e.text);
 }
 
 static int start(char **argv, struct error *e) {

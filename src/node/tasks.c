@@ -22,6 +22,7 @@
 
 #define STACK_BYTES (256 * 1024)
 #define EVENTS_MAX 64
+#define FACTS_AT_ONCE 64
 #define ON_TIME_SLACK_NS (50 * NS_PER_US)
 
 enum { AT_BELL, AT_TIMER, AT_OPENS, AT_ENGINE, AT_ENDS };
@@ -112,7 +113,8 @@ static void take_facts(int64_t now_ns) {
     enum engine_news news;
     struct engine_facts f;
     char id[ENGINE_ID_HEX + 1];
-    while (engine_next(tracker.engine, &news, id)) {
+    /* What is left stays readable: an engine that never stops talking keeps nobody from lists and deadlines. */
+    for (int n = 0; n < FACTS_AT_ONCE && engine_next(tracker.engine, &news, id); n++) {
         if (news != ENGINE_MANY && engine_facts(tracker.engine, id, &f)) tracker_facts(&f, now_ns);
         for (unsigned i = 0; news == ENGINE_MANY && i < GROUPS_MAX; i++)
             if (tracker.groups.of[i].id[0] && engine_facts(tracker.engine, tracker.groups.of[i].id, &f))
@@ -164,7 +166,7 @@ static void on_events(const struct epoll_event *ev, int n, int64_t now_ns) {
     /* Openings before lists: one that is listed may have opened its file after we were woken for something else. */
     if (woken & (BIT(AT_OPENS) | BIT(AT_BELL))) opens_read(&tracker.opens, now_ns);
     take_ends();
-    if (woken & BIT(AT_ENGINE)) take_facts(now_ns);
+    if (woken & BIT(AT_ENGINE) && tracker.engine) take_facts(now_ns);
     if (woken & BIT(AT_BELL)) take_lists(now_ns);
     if (woken & BIT(AT_TIMER)) on_timer(now_ns);
 }
@@ -288,6 +290,15 @@ int tasks_start(const struct instance *where, const struct settings *s, struct e
 }
 
 void tasks_stop(void) { pthread_mutex_lock(&tracker.lock); }
+
+/* The old one's descriptor leaves the set when it is closed. */
+int tasks_engine(struct engine *containers, struct error *e) {
+    pthread_mutex_lock(&tracker.lock);
+    int r = watch_fd(engine_fd(containers), AT_ENGINE, e);
+    if (r >= 0) tracker.engine = containers;
+    pthread_mutex_unlock(&tracker.lock);
+    return r;
+}
 
 void tasks_reload(const struct settings *s) {
     pthread_mutex_lock(&tracker.lock);

@@ -22,6 +22,9 @@ int tasks_start(const struct instance *where, const struct settings *s, struct e
 /* From now on the tracker stands still, for good: what it needs may be taken down. */
 void tasks_stop(void);
 
+/* Somebody else names containers from now on: the one before may be freed. Failing changes nothing. */
+int tasks_engine(struct engine *containers, struct error *e) MUST_CHECK;
+
 /* Settings that may change while it runs. */
 void tasks_reload(const struct settings *s);
 

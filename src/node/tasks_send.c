@@ -120,6 +120,8 @@ static void put_containers(struct uplink *u, size_t most_bytes) {
         if (!g->id[0] || g->version == tracker.group_told[i]) continue;
         tracker.group_told[i] = g->version;
         group_frame(g, &c);
+        _Static_assert(sizeof c.labels >= ENGINE_LABELS_MAX, "labels fit");
+        if (tracker.engine) engine_labels(tracker.engine, g->id, c.labels);
         wire_put_container(&u->out, &c);
     }
 }

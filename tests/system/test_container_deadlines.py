@@ -237,7 +237,7 @@ def test_every_view_agrees(docker, sim):
         wait_for(lambda: (i.dir / "run/server/api.sock").exists(), "a server")
         rival = start(docker, sim, "device", "rival", "--tenant", "others", task=["--forever"])
         task_of(i, rival, state=RUNNING)
-        good = start(docker, sim, "bind", "good", "--deadline", "30s", gpu=1, task=["--work", 1])
+        good = start(docker, sim, "bind", "good", "--deadline", "30s", "--label", "team=vision", gpu=1, task=["--work", 1])
         late = start(docker, sim, "device", "late", "--deadline", "1500ms", task=["--work", 1.5])
         try:
             truth = {name: task_of(i, identity, state=ENDED) for name, identity in (("good", good), ("late", late))}
@@ -263,6 +263,7 @@ def test_every_view_agrees(docker, sim):
                 assert (seen["good"]["hits"], seen["good"]["misses"]) == (1, 0) and (seen["late"]["hits"], seen["late"]["misses"]) == (0, 1)
                 assert seen["good"]["deadline_s"] == 30 and seen["late"]["deadline_s"] == 1.5 and seen["rival"]["running"] == 1
                 assert seen["rival"]["tenant"] == "others"
+                assert seen["good"]["labels"] == {"gpumgr.deadline": "30s", "team": "vision"}
 
             metrics = ask(i, "/metrics")
             for name, kind in (("good", "hits"), ("late", "misses")):

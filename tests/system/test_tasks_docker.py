@@ -1,6 +1,7 @@
 """Tasks in real containers with deadlines: hits, misses through contention on one card, what is said before and at the moment, and
 what happens when labels are garbage, containers are removed and Docker stands still."""
 
+import json
 import os
 import shutil
 import signal
@@ -152,6 +153,30 @@ def test_each_period_is_judged(watched):
     time.sleep(2.5)
     assert watched.told(one)["periods"] == counted, "nothing is expected of one that is paused"
     watched.docker("rm", "-f", one)
+
+
+def test_another_engine_after_a_reload(sim, docker, tmp_path):
+    """The engine is named while a task runs: it gets its name, and nobody is restarted."""
+    path = tmp_path / "gpumgr.json"
+    path.write_text(json.dumps({"engines": {"docker": "", "podman": ""}}))
+    with Instance(sim, "--config", path, "--gpu-devices", sim.dir / "dev") as i:
+        i.ready(2)
+        table = TaskTable(i.dir / "run/tasks")
+        table.wait_gpus(2)
+        node = i.of_program("node")
+        one = docker.run_task(sim, "--quiet", "--forever", words=["--name", "found", "--label", "gpumgr.deadline=1h"])
+        def mine():
+            return next((t for t in table.tasks() if t["container_id"] == one), None)
+        assert wait_for(mine, "a task")["container"] == ""
+        path.write_text(json.dumps({"engines": {"docker": str(docker.socket), "podman": ""}}))
+        i.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: mine()["container"] == "found" and mine()["deadline_ns"] == 3600 * 10**9, "its name and deadline")
+        path.write_text(json.dumps({"engines": {"docker": "", "podman": ""}}))
+        i.process.send_signal(signal.SIGHUP)
+        docker("rename", one, "lost")
+        docker("rm", "-f", one)
+        wait_for(lambda: mine()["state"] == ENDED, "its end")
+        assert mine()["container"] == "found" and i.of_program("node") == node
 
 
 def test_a_label_of_garbage_is_said_once_and_the_task_is_tracked(watched):

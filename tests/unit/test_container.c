@@ -1,6 +1,7 @@
 /* What engines say about containers: events, lists and descriptions as Docker and Podman write them, and as nobody should. */
 #include "node/container.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -100,8 +101,28 @@ static void descriptions(void **state) {
     assert_int_equal(said.facts.created_real_ns, 1794732310950000000ll);
     assert_int_equal(said.facts.deadline_ns, 120 * NS_PER_S);
     assert_true(said.has_labels && said.has_devices && said.facts.has_own_devices);
+    assert_string_equal(said.labels, "gpumgr.deadline=2m\nx=y");
     assert_int_equal(said.device_count, 1);
     assert_string_equal(said.device[0], "/dev/nvidia0");
+}
+
+/* What somebody else put there is shown, and breaks nothing: no line of its own making, no key with a sign, no more than fits. */
+static void labels_of_others(void **state) {
+    char json[8192], value[500];
+    struct container_said said;
+    struct error e = {0};
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = 0;
+    snprintf(json, sizeof json,
+             "{\"Id\":\"" ID "\",\"Config\":{\"Labels\":{\"a\":\"1\\n2\",\"b=c\":\"3\",\"\":\"4\",\"d\":\"\",\"e\":7,"
+             "\"long0\":\"%s\",\"long1\":\"%s\",\"long2\":\"%s\",\"long3\":\"%s\",\"long4\":\"%s\",\"last\":\"z\"}}}",
+             value, value, value, value, value);
+    assert_int_equal(container_inspect(json, strlen(json), &said, &e), 0);
+    assert_true(strlen(said.labels) < ENGINE_LABELS_MAX);
+    assert_int_equal(strncmp(said.labels, "a=1?2\nd=\nlong0=vv", 17), 0);
+    assert_non_null(strstr(said.labels, "\nlong3="));
+    assert_null(strstr(said.labels, "\nlong4="));
+    assert_non_null(strstr(said.labels, "\nlast=z"));
 }
 
 static void wrong_types_are_absent(void **state) {
@@ -197,9 +218,13 @@ static void merging(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events),       cmocka_unit_test(labels),
-        cmocka_unit_test(descriptions), cmocka_unit_test(wrong_types_are_absent),
-        cmocka_unit_test(lists),        cmocka_unit_test(times),
+        cmocka_unit_test(events),
+        cmocka_unit_test(labels),
+        cmocka_unit_test(labels_of_others),
+        cmocka_unit_test(descriptions),
+        cmocka_unit_test(wrong_types_are_absent),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(times),
         cmocka_unit_test(merging),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
