@@ -151,7 +151,8 @@ def test_many_short_tasks(sim):
                   "    while left and len(live) < 8:\n"
                   "        p = subprocess.Popen([sys.argv[1], '--quiet', '--work', '0.08', '--gpu', str(left % 4)]); pids.append(p.pid)\n"
                   "        live.append(p); left -= 1\n"
-                  "    live = [p for p in live if p.poll() is None]\n    time.sleep(0.005)\n"
+                  "    over = [p for p in live if p.poll() is not None]\n    assert not any(p.returncode for p in over), 'a task failed'\n"
+                  "    live = [p for p in live if p not in over]\n    time.sleep(0.005)\n"
                   "print(*pids)\n")
         run = subprocess.run([sys.executable, "-c", script, BUILD / "sim/gpusim-task", str(count)], env=sim.env,
                              capture_output=True, text=True, check=True)
