@@ -10,7 +10,7 @@
 #include "server/queue_own.h"
 
 #define TICK_MS 1000
-#define WEEK_HOURS 168
+#define PAST_LOADED 1000 /* jobs whose durations are remembered over a restart */
 #define HOUR_NS (3600 * NS_PER_S)
 #define TRIM_TICKS 600
 
@@ -33,6 +33,7 @@ void queue_job_free(struct queue_job *j) {
     free(j->element);
     free(j->after);
     free(j->last_gpus);
+    free(j->scope);
     free(j);
 }
 
@@ -100,6 +101,7 @@ void queue_add(struct queue *q, struct queue_job *j) {
     }
     q->job[q->count++] = j;
     q->dependents += j->after_count > 0;
+    j->user_at = queue_user_number(q, j->user);
     j->is_changed = true;
 }
 
@@ -185,30 +187,6 @@ void queue_run_drop(struct queue_run *r) {
     free(r);
 }
 
-/* ---- users ---- */
-
-struct queue_user *queue_user_of(struct queue *q, const char *name) {
-    for (size_t i = 0; i < q->users; i++)
-        if (strcmp(q->user[i].name, name) == 0) return &q->user[i];
-    q->user = realloc(q->user, (q->users + 1) * sizeof *q->user);
-    if (!q->user) abort();
-    q->user[q->users] = (struct queue_user){.name = queue_copy(name)};
-    return &q->user[q->users++];
-}
-
-double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns) {
-    double half_ns = q->settings->jobs_fair_half_life_h * (double)HOUR_NS;
-    int64_t past_ns = now_ns > u->usage_ns ? now_ns - u->usage_ns : 0;
-    return u->usage_s * exp2(-(double)past_ns / half_ns);
-}
-
-void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t now_ns) {
-    struct queue_user *u = queue_user_of(q, user);
-    u->usage_s = queue_usage_at(q, u, now_ns) + held_s;
-    u->usage_ns = now_ns;
-    u->week_s += held_s;
-}
-
 /* ---- from the file ---- */
 
 static int load_job(void *ctx, const struct queue_job_row *row, struct error *e) {
@@ -275,23 +253,44 @@ static void load_cordon(void *ctx, const char *uuid, const char *reason, const c
                             .cordon = queue_copy(reason),
                             .cordon_who = queue_copy(who),
                             .cordon_ns = since_ns,
+                            .temp_c = NAN,
                             .is = {.verdict = OCCUPANCY_UNKNOWN}};
     snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
 }
 
 static void load_usage(void *ctx, const char *user, int64_t hour, double held_s) {
-    struct queue *q = ctx;
-    int64_t now_ns = clock_real_ns(), then_ns = (hour + 1) * HOUR_NS;
-    struct queue_user *u = queue_user_of(q, user);
-    struct queue_user one = {.usage_s = held_s, .usage_ns = then_ns};
-    u->usage_s = queue_usage_at(q, u, now_ns) + queue_usage_at(q, &one, now_ns);
-    u->usage_ns = now_ns;
-    u->week_s += held_s;
+    queue_usage_add(ctx, user, held_s, hour * HOUR_NS + HOUR_NS / 2, clock_real_ns());
+}
+
+/* ---- how long the like took: from the newest that were done ---- */
+
+struct past_load {
+    struct queue *queue;
+    char user[64], name[JOB_NAME_MAX];
+};
+
+static int past_job(void *ctx, const struct queue_job_row *row, struct error *e) {
+    struct past_load *p = ctx;
+    struct job_spec spec;
+    snprintf(p->user, sizeof p->user, "%s", row->user);
+    snprintf(p->name, sizeof p->name, "%s", job_decode(row->record, row->record_len, &spec, e) < 0 ? "" : spec.name);
+    return 0;
+}
+
+static int past_run(void *ctx, const struct queue_run_row *r, struct error *e) {
+    const struct past_load *p = ctx;
+    if (r->state == JOB_DONE && r->of.start_ns)
+        queue_past_add(p->queue, p->user, p->name, r->of.end_ns - r->of.start_ns);
+    return 0;
 }
 
 static int load_work(struct sql *db, void *ctx, struct error *e) {
     const struct queue_reader reader = {ctx, load_job, load_run, load_cordon, load_usage};
-    return queue_store_read(db, clock_real_ns() / HOUR_NS - WEEK_HOURS, &reader, e);
+    struct past_load past = {.queue = ctx};
+    const struct queue_reader likes = {.ctx = &past, .job = past_job, .run = past_run};
+    const struct queue_ask ask = {.states = BIT(JOB_DONE), .limit = PAST_LOADED, .runs_most = 1};
+    int r = queue_store_read(db, clock_real_ns() / HOUR_NS - QUEUE_WEEK_H, &reader, e);
+    return r < 0 ? r : queue_store_list(db, &ask, &likes, e);
 }
 
 /* A job that was told to end as a whole has no row for each element that had not begun. What it waited for may have ended in
@@ -340,6 +339,7 @@ static void tick(void *ctx) {
     queue_retry_tick(q, clock_boot_ns());
     queue_asks_end(q, NULL, clock_boot_ns());
     drop_ended(q, clock_real_ns());
+    q->is_gpus_old = true;
     queue_want_pass(q); /* estimates, limits and deadlines move with the time */
     if (++ticks % TRIM_TICKS == 0) {
         struct error e;
@@ -364,6 +364,7 @@ static int take(void *ctx, struct live_node *n, const struct wire_frame *f, stru
 
 static void came(void *ctx, struct live_node *n) {
     struct queue *q = ctx;
+    q->is_gpus_old = true;
     queue_gpus_read(q);
     for (size_t i = 0; i < q->gpus; i++) /* what it said in another session may be over */
         if (strcmp(q->gpu[i].node, n->name) == 0) q->gpu[i].is.verdict = OCCUPANCY_UNKNOWN;
@@ -373,6 +374,7 @@ static void came(void *ctx, struct live_node *n) {
 
 static void left(void *ctx, struct live_node *n) {
     struct queue *q = ctx;
+    q->is_gpus_old = true;
     queue_asks_end(q, n->name, 0);
     queue_want_pass(q);
 }
@@ -389,6 +391,7 @@ int queue_new(const struct queue_setup *setup, struct queue **ret, struct error 
                         .on_event = setup->on_event,
                         .event_ctx = setup->ctx,
                         .gpu_shape = 1};
+    q->plan = plan_new();
     int r = state_run(q->state, load_work, q, e);
     if (r < 0) {
         queue_free(q);
@@ -413,6 +416,8 @@ void queue_free(struct queue *q) {
     queue_gpus_done(q);
     for (size_t i = 0; i < q->users; i++) free(q->user[i].name);
     free(q->user);
+    free(q->past);
+    plan_free(q->plan);
     while (q->retries) {
         struct queue_retry *r = q->retries;
         q->retries = r->next;

@@ -1,10 +1,10 @@
 /* The GPUs that can be given away: what live knows of them, what their nodes measured, who took one out of service. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "server/queue_own.h"
 
 static void gpu_done(struct queue_gpu *g) {
@@ -35,7 +35,7 @@ static struct queue_gpu *gpu_add(struct queue *q, const char *uuid) {
     q->gpu = realloc(q->gpu, (q->gpus + 1) * sizeof *q->gpu);
     if (!q->gpu) abort();
     struct queue_gpu *g = &q->gpu[q->gpus++];
-    *g = (struct queue_gpu){.is = {.verdict = OCCUPANCY_UNKNOWN}};
+    *g = (struct queue_gpu){.temp_c = NAN, .is = {.verdict = OCCUPANCY_UNKNOWN}};
     snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
     return g;
 }
@@ -51,6 +51,14 @@ static uint64_t memory_of(const struct live_node *n, const struct live_device *d
     int64_t now_ns = live_node_now(n, clock_boot_ns());
     if (latest_has(&d->latest, METRIC_MEMORY_TOTAL, now_ns)) return (uint64_t)d->latest.of[METRIC_MEMORY_TOTAL].value;
     return d->latest.of[METRIC_MEMORY_TOTAL].value > 0 ? (uint64_t)d->latest.of[METRIC_MEMORY_TOTAL].value : 0;
+}
+
+/* Its memory, which a card tells seldom, and its temperature. */
+static void read_figures(struct queue_gpu *g, const struct live_node *n, const struct live_device *d) {
+    int64_t now_ns = live_node_now(n, clock_boot_ns());
+    uint64_t bytes = memory_of(n, d);
+    if (bytes) g->memory_bytes = bytes;
+    g->temp_c = latest_has(&d->latest, METRIC_TEMP_CORE, now_ns) ? d->latest.of[METRIC_TEMP_CORE].value : NAN;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -69,23 +77,21 @@ static void read_node(struct queue *q, const struct live_node *n) {
         snprintf(g->node, sizeof g->node, "%s", n->name);
         g->index = d->is.index;
         g->is_here = n->link && n->is_welcomed;
+        read_figures(g, n, d);
     }
 }
 
 void queue_gpus_read(struct queue *q) {
+    bool is_other = q->live_shape != q->live->shape;
+    if (!is_other && !q->is_gpus_old) return;
     for (size_t i = 0; i < q->gpus; i++) q->gpu[i].is_here = false;
     for (size_t i = 0; i < q->live->count; i++) read_node(q, q->live->node[i]);
-    if (q->live_shape != q->live->shape) {
-        q->live_shape = q->live->shape;
+    if (is_other) {
         q->gpu_shape++;
         if (q->gpus) qsort(q->gpu, q->gpus, sizeof *q->gpu, by_place);
     }
-    for (size_t i = 0; i < q->gpus; i++) {
-        struct live_node *n;
-        const struct live_device *d = live_find_gpu(q->live, q->gpu[i].uuid, &n);
-        uint64_t bytes = d ? memory_of(n, d) : 0;
-        if (bytes) q->gpu[i].memory_bytes = bytes;
-    }
+    q->live_shape = q->live->shape;
+    q->is_gpus_old = false;
 }
 
 int queue_take_free(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) {
@@ -93,6 +99,7 @@ int queue_take_free(struct queue *q, struct live_node *n, const struct wire_fram
     struct wire_free is;
     int r = wire_get_frees(f, &list, e);
     if (r < 0) return r;
+    q->is_gpus_old = true;
     queue_gpus_read(q);
     while (wire_next_free(&list, &is)) {
         struct queue_gpu *g = queue_gpu_find(q, is.uuid);

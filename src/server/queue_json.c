@@ -207,39 +207,44 @@ static void shown_run(const struct queue_job *j, const struct queue_run *only, s
 }
 
 static void put_job(struct queue *q, struct buf *b, const struct queue_job *j, const struct queue_run *only,
-                    bool with_why) {
+                    const struct queue_reason *why) {
     AUTO(buf_done) struct buf gpus = {0};
     struct queue_job_row row;
     struct queue_run_row run;
-    struct queue_reason why = {0};
+    static const struct queue_reason none;
+    if (!why) why = &none;
     row_of(j, &row);
     shown_run(j, only, &gpus, &run);
     if (only) row.state = (uint8_t)only->state;
     if (!j->last.key.attempt && !j->runs)
         run.of.gpu_seconds = run.of.energy_joules = run.of.cpu_seconds = run.of.gpu_ratio = run.of.cpu_ratio = NAN;
-    if (with_why && !only) queue_explain_job(q, j, &why);
     struct queue_json_job out = {.row = &row,
                                  .spec = &j->spec,
                                  .run = &run,
                                  .element = -1,
                                  .counts = j->elements > 1 ? j->counts : NULL,
-                                 .why = why.why,
-                                 .place = why.place,
-                                 .starts_ns = why.starts_ns,
-                                 .sooner = why.sooner};
+                                 .why = why->why,
+                                 .place = why->place,
+                                 .starts_ns = why->starts_ns,
+                                 .sooner = why->sooner};
     if (only && j->elements > 1) out.element = job_element_number(&j->spec, only->of.key.element);
     queue_json_row(q, b, &out);
 }
 
-void queue_json_job(struct queue *q, struct buf *b, const struct queue_job *j) { put_job(q, b, j, NULL, true); }
+void queue_json_job(struct queue *q, struct buf *b, const struct queue_job *j) {
+    struct queue_reason why;
+    queue_explain_job(q, j, &why);
+    put_job(q, b, j, NULL, &why);
+}
 
 void queue_json_runs(struct queue *q, struct buf *b, const struct queue_job *j) {
-    for (const struct queue_run *r = j->runs; r; r = r->next) put_job(q, b, j, r, false);
+    for (const struct queue_run *r = j->runs; r; r = r->next) put_job(q, b, j, r, NULL);
 }
 
 void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, const char *node, const char *user) {
+    AUTO(buf_done) struct buf gpus = {0};
     struct queue_reason why = {0};
-    queue_explain_spec(q, s, node, user, &why);
+    queue_explain_spec(q, s, node, user, &why, &gpus);
     json_open(b, '{');
     job_json_members(b, s);
     json_pair_bool(b, "starts_now", why.is_now);
@@ -251,7 +256,7 @@ void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, 
         json_nil(b);
     put_time(b, "starts_at", why.starts_ns);
     put_text(b, "sooner", why.sooner);
-    put_gpus(b, q, why.gpus);
+    put_gpus(b, q, gpus.s);
     json_close(b, '}');
 }
 
@@ -290,15 +295,18 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
 }
 
 void queue_json(struct queue *q, struct buf *b, size_t limit) {
-    size_t shown = 0, waiting = 0;
-    queue_gpus_read(q);
-    json_key(b, "waiting");
-    json_open(b, '[');
+    const struct queue_job **shown = calloc(limit + 1, sizeof *shown);
+    struct queue_reason *why = calloc(limit + 1, sizeof *why);
+    size_t count = 0, waiting = 0;
+    if (!shown || !why) abort();
     for (size_t i = 0; i < q->count; i++) {
         if (!is_waiting(q->job[i])) continue;
-        waiting++;
-        if (shown++ < limit) put_job(q, b, q->job[i], NULL, true);
+        if (waiting++ < limit) shown[count++] = q->job[i];
     }
+    queue_explain_jobs(q, shown, count, why);
+    json_key(b, "waiting");
+    json_open(b, '[');
+    for (size_t i = 0; i < count; i++) put_job(q, b, shown[i], NULL, &why[i]);
     json_close(b, ']');
     json_pair_int(b, "waiting_count", (int64_t)waiting);
     json_key(b, "running");
@@ -312,8 +320,11 @@ void queue_json(struct queue *q, struct buf *b, size_t limit) {
     json_close(b, ']');
     json_key(b, "plan");
     json_open(b, '[');
-    queue_plan_json(q, b);
+    queue_plan_json(q, b, shown, count);
     json_close(b, ']');
+    gpu_json_number(b, "pass_s", (double)q->pass_ns / NS_PER_S, 0.000001);
+    free(shown);
+    free(why);
 }
 
 /* ---- streams ---- */
@@ -329,7 +340,7 @@ bool queue_json_delta(struct queue *q, struct buf *b) {
             json_key(b, "jobs");
             json_open(b, '[');
         }
-        put_job(q, b, j, NULL, false);
+        put_job(q, b, j, NULL, NULL);
     }
     if (told) json_close(b, ']');
     return told > 0;
@@ -339,6 +350,6 @@ void queue_json_snapshot(struct queue *q, struct buf *b) {
     size_t shown = 0;
     json_key(b, "jobs");
     json_open(b, '[');
-    for (size_t i = q->count; i > 0 && shown < DELTA_MOST; i--, shown++) put_job(q, b, q->job[i - 1], NULL, false);
+    for (size_t i = q->count; i > 0 && shown < DELTA_MOST; i--, shown++) put_job(q, b, q->job[i - 1], NULL, NULL);
     json_close(b, ']');
 }

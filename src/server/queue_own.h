@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "model/plan.h"
 #include "net/loop.h"
 #include "server/queue.h"
 
@@ -51,25 +52,35 @@ struct queue_job {
     struct queue_run *runs; /* that are not over */
     struct wire_run last;   /* the end that came last; key.attempt 0: none did */
     char *last_gpus;
-    uint64_t scope[8]; /* GPUs it may have, as bits of the world's numbers */
-    uint64_t scope_shape;
+    uint32_t *scope, scope_len, node_at, user_at; /* in the world's numbers (queue_world.c) ... */
+    uint64_t scope_shape;                         /* ... as they were then */
 };
 
 struct queue_gpu {
     char uuid[96], node[64];
     int index;
     uint64_t memory_bytes;
+    double temp_c;       /* NaN: not known */
     struct wire_free is; /* as measured; verdict OCCUPANCY_UNKNOWN before its node told */
     char *cordon, *cordon_who;
     int64_t cordon_ns;
     bool is_here; /* its node is connected and has it */
 };
 
+#define QUEUE_WEEK_H 168
 struct queue_user {
     char *name;
     double usage_s; /* GPU seconds, decayed to usage_ns */
     int64_t usage_ns;
-    double week_s; /* GPU seconds of runs that ended in the last seven days */
+    struct queue_hour {
+        int64_t hour; /* unix hours */
+        double held_s;
+    } week[QUEUE_WEEK_H]; /* of runs that have ended */
+};
+
+struct queue_past { /* how long jobs of a user and a name took */
+    uint64_t hash;
+    int64_t took_ns;
 };
 
 struct queue_retry {
@@ -103,15 +114,17 @@ struct queue {
     struct queue_gpu *gpu;
     size_t gpus;
     uint64_t gpu_shape, live_shape; /* rises when a GPU comes or goes; the live shape it was made of */
-    struct queue_user *user;
+    struct queue_user *user;        /* none ever leaves: its place is its number */
     size_t users;
+    struct queue_past *past;
+    struct plan *plan;
     struct queue_retry *retries;
     struct queue_ask_open *asks, **asks_last;
     size_t asks_open;
     uint64_t request;
     struct flush *flush; /* what the next commit carries; NULL: nothing yet */
     size_t touched;      /* jobs that may have something to write */
-    bool is_posted, wants_pass, is_writing, is_stopping;
+    bool is_posted, wants_pass, is_gpus_old, is_writing, is_stopping;
     size_t dependents; /* jobs that wait for another */
     int64_t pass_ns;   /* how long the last pass took */
 };
@@ -125,13 +138,18 @@ enum job_state queue_job_state(const struct queue_job *j);
 void queue_element_set(struct queue *q, struct queue_job *j, uint32_t element, enum job_state to);
 struct queue_run *queue_run_find(const struct queue *q, const struct wire_run_key *k);
 void queue_run_drop(struct queue_run *r);
-struct queue_user *queue_user_of(struct queue *q, const char *name);
-double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns);
-void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t now_ns);
 /* The job may be over: sets its end, tells those that wait for it. */
 void queue_job_settle(struct queue *q, struct queue_job *j);
 /* Others that waited for a job of this number, which is over in this state. */
 void queue_resolve(struct queue *q, int64_t id, enum job_state state);
+
+/* ---- queue_past.c ---- */
+void queue_past_add(struct queue *q, const char *user, const char *name, int64_t took_ns);
+int64_t queue_past_ns(const struct queue *q, const char *user, const char *name); /* 0: nothing is known */
+uint32_t queue_user_number(struct queue *q, const char *name);
+double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns);
+void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t then_ns, int64_t now_ns);
+double queue_week_s(const struct queue_user *u, int64_t hour); /* GPU seconds of the seven days before */
 
 /* ---- queue_flush.c ---- */
 /* Something changed: the streams are told, the file follows; pass: somebody may start. */
@@ -187,14 +205,17 @@ void queue_pass(struct queue *q);
 /* ---- queue_why.c ---- */
 struct queue_reason {
     char why[200], sooner[160];
-    char gpus[JOB_GPUS_MAX * 96]; /* that it would be given, UUIDs with commas; "": not known */
     int64_t place, starts_ns;
     bool is_now;
 };
+/* gpus: those that it would be given, UUIDs with commas; nothing where that is not known. */
 void queue_explain_spec(struct queue *q, const struct job_spec *s, const char *node, const char *user,
-                        struct queue_reason *ret);
+                        struct queue_reason *ret, struct buf *gpus);
 void queue_explain_job(struct queue *q, const struct queue_job *j, struct queue_reason *ret);
-void queue_plan_json(struct queue *q, struct buf *b); /* items of an open list */
+/* Of several, in the order of their numbers, for the price of the last. */
+void queue_explain_jobs(struct queue *q, const struct queue_job *const *jobs, size_t count, struct queue_reason *ret);
+/* Items of an open list: what runs, and what these jobs that wait may expect. */
+void queue_plan_json(struct queue *q, struct buf *b, const struct queue_job *const *jobs, size_t count);
 
 /* ---- queue_tell.c ---- */
 void queue_tell_start(struct queue *q, const struct queue_run *r);

@@ -175,7 +175,7 @@ static void usage_of(struct queue *q, const struct queue_run *r, const struct wi
     if (r->job->spec.share_bytes) u.gpus = 1;
     queue_add_usage(q, &u);
     double held_s = (double)(u.to_ns - u.from_ns) / NS_PER_S * u.gpus;
-    queue_usage_add(q, r->job->user, held_s > 0 ? held_s : 0, now_ns);
+    queue_usage_add(q, r->job->user, held_s > 0 ? held_s : 0, now_ns, now_ns);
 }
 
 void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *w) {
@@ -192,6 +192,7 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
     queue_end_row(q, r, again);
     usage_of(q, r, &end, state == JOB_FAILED || state == JOB_UNKNOWN || state == JOB_TIMEOUT);
     j->last = end;
+    if (state == JOB_DONE && end.start_ns) queue_past_add(q, j->user, j->spec.name, end.end_ns - end.start_ns);
     struct buf gpus = {0};
     struct queue_run_row row;
     queue_run_row(r, &gpus, &row);

@@ -33,6 +33,7 @@ bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s) {
 int queue_admit(struct queue *q, const struct job_spec *s, const char *node, struct error *e) {
     uint64_t largest = 0, wanted = s->memory_bytes > s->share_bytes ? s->memory_bytes : s->share_bytes;
     int gpus = 0, scoped = 0, fit = 0;
+    if (q->gpus && !q->gpu[0].memory_bytes) q->is_gpus_old = true; /* told after its node was welcomed */
     queue_gpus_read(q);
     int r = check_scope(q, s, node, e);
     if (r < 0) return r;

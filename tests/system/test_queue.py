@@ -207,6 +207,10 @@ def test_jobs_are_shown_and_controlled_by_the_api(server, node):
     queue = server.unix("GET", "/api/v1/queue").json
     assert [j["id"] for j in queue["waiting"]] == [b] and [j["id"] for j in queue["running"]] == [a]
     assert [g["held_by"] for g in queue["gpus"]] == [[a]] * 4
+    assert queue["waiting"][0]["place"] == 1 and queue["waiting"][0]["why"], queue["waiting"][0]
+    assert {(p["job"], p["kind"]) for p in queue["plan"]} >= {(a, "run")}
+    trial = server.unix("POST", "/api/v1/jobs?dry_run=1", {"command": ["x"]}).json["jobs"][0]
+    assert trial["starts_now"] is False and trial["place"] == 2 and trial["why"], trial
     assert server.unix("DELETE", f"/api/v1/jobs/{b}").json["state"] == "cancelled"
     assert server.unix("DELETE", f"/api/v1/jobs/{b}").code == "conflict"
     assert server.unix("DELETE", f"/api/v1/jobs/{a}").json["state"] == "ending"

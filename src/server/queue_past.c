@@ -1,0 +1,75 @@
+/* What is remembered of those that ended: how long the like of a job took, and what users had. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/queue_own.h"
+
+#define HOUR_NS (3600 * NS_PER_S)
+#define PAST_SLOTS 4096 /* of user and name; another pair may take a place over */
+
+static uint64_t hash_of(const char *user, const char *name) {
+    uint64_t h = 1469598103934665603ull;
+    for (; *user; user++) h = (h ^ (uint8_t)*user) * 1099511628211ull;
+    h = (h ^ 0xff) * 1099511628211ull;
+    for (; *name; name++) h = (h ^ (uint8_t)*name) * 1099511628211ull;
+    return h ? h : 1;
+}
+
+/* The newer counts for a third: what people run changes. */
+void queue_past_add(struct queue *q, const char *user, const char *name, int64_t took_ns) {
+    if (took_ns <= 0) return;
+    if (!q->past) q->past = calloc(PAST_SLOTS, sizeof *q->past);
+    if (!q->past) abort();
+    uint64_t hash = hash_of(user, name);
+    struct queue_past *p = &q->past[hash % PAST_SLOTS];
+    p->took_ns = p->hash == hash ? p->took_ns + (took_ns - p->took_ns) / 3 : took_ns;
+    p->hash = hash;
+}
+
+int64_t queue_past_ns(const struct queue *q, const char *user, const char *name) {
+    if (!q->past) return 0;
+    uint64_t hash = hash_of(user, name);
+    const struct queue_past *p = &q->past[hash % PAST_SLOTS];
+    return p->hash == hash ? p->took_ns : 0;
+}
+
+/* ---- users ---- */
+
+uint32_t queue_user_number(struct queue *q, const char *name) {
+    for (size_t i = 0; i < q->users; i++)
+        if (strcmp(q->user[i].name, name) == 0) return (uint32_t)i;
+    q->user = realloc(q->user, (q->users + 1) * sizeof *q->user);
+    if (!q->user) abort();
+    q->user[q->users] = (struct queue_user){.name = queue_copy(name)};
+    return (uint32_t)q->users++;
+}
+
+double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns) {
+    double half_ns = q->settings->jobs_fair_half_life_h * (double)HOUR_NS;
+    int64_t past_ns = now_ns > u->usage_ns ? now_ns - u->usage_ns : 0;
+    return u->usage_s * exp2(-(double)past_ns / half_ns);
+}
+
+static void week_add(struct queue_user *u, int64_t hour, double held_s) {
+    struct queue_hour *h = &u->week[hour % QUEUE_WEEK_H];
+    if (h->hour > hour) return;
+    if (h->hour < hour) *h = (struct queue_hour){hour, 0};
+    h->held_s += held_s;
+}
+
+/* then_ns: when it was held; now or before. */
+void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t then_ns, int64_t now_ns) {
+    struct queue_user *u = &q->user[queue_user_number(q, user)];
+    struct queue_user one = {.usage_s = held_s, .usage_ns = then_ns};
+    u->usage_s = queue_usage_at(q, u, now_ns) + queue_usage_at(q, &one, now_ns);
+    u->usage_ns = now_ns;
+    week_add(u, then_ns / HOUR_NS, held_s);
+}
+
+double queue_week_s(const struct queue_user *u, int64_t hour) {
+    double sum = 0;
+    for (int i = 0; i < QUEUE_WEEK_H; i++)
+        if (hour - u->week[i].hour < QUEUE_WEEK_H) sum += u->week[i].held_s;
+    return sum;
+}
