@@ -1,5 +1,7 @@
 #include "core/hunting.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -51,11 +53,20 @@ static void take_told(struct hunting *h) {
     pthread_mutex_unlock(&h->lock);
 }
 
+/* Nobody looks for those who have ended meanwhile. */
+static void drop_gone(struct hunt *h) {
+    for (unsigned i = 0; i < HUNT_COMERS; i++) {
+        uint32_t pid = h->comer[i].pid;
+        if (pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH) hunt_gone(h, pid);
+    }
+}
+
 int64_t hunting_next_ns(struct hunting *h, int64_t now_ns) {
     int64_t until = atomic_load(&h->armed_until_ns);
     if (h->call < 0) return INT64_MAX;
     h->hunt.base_ns = atomic_load(&h->base_ns);
     take_told(h);
+    drop_gone(&h->hunt);
     if (until > now_ns) {
         atomic_compare_exchange_strong(&h->armed_until_ns, &until, 0);
         hunt_arm(&h->hunt, now_ns, until - now_ns);

@@ -58,6 +58,11 @@ void hunt_found(struct hunt *h, uint32_t pid, int64_t now_ns) {
     *c = (struct hunt_comer){0};
 }
 
+void hunt_gone(struct hunt *h, uint32_t pid) {
+    struct hunt_comer *c = pid ? comer_of(h, pid) : NULL;
+    if (c) *c = (struct hunt_comer){0};
+}
+
 /* When after its opening one is likely to be listed, from and to. */
 struct span {
     int64_t from_ns, to_ns;

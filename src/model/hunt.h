@@ -43,6 +43,9 @@ void hunt_arm(struct hunt *h, int64_t now_ns, int64_t for_ns);
 /* This process opened the device file and is not in the list. */
 void hunt_expect(struct hunt *h, uint32_t pid, int64_t now_ns, int64_t for_ns);
 
+/* It has ended without having been listed: a program that only asks the driver something, as monitors do all day. */
+void hunt_gone(struct hunt *h, uint32_t pid);
+
 /* When to look next; INT64_MAX: no need. */
 int64_t hunt_next_ns(const struct hunt *h, int64_t now_ns);
 

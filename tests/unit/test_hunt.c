@@ -160,8 +160,24 @@ static void many_come(void **state) {
     assert_int_equal(h.learnt, HUNT_COMERS); /* too late to learn from */
 }
 
+/* A monitor that opens the file and ends: nobody looks for it any longer, and another one is still looked for. */
+static void one_ends_unlisted(void **state) {
+    struct hunt h = {0};
+    hunt_begin(&h, 0);
+    hunt_expect(&h, 7, S, 3 * S);
+    hunt_expect(&h, 8, S, 3 * S);
+    hunt_gone(&h, 7);
+    assert_true(hunt_next_ns(&h, S + MS) < 2 * S);
+    hunt_gone(&h, 8);
+    hunt_gone(&h, 9);
+    hunt_gone(&h, 0);
+    assert_int_equal(hunt_next_ns(&h, S + MS), INT64_MAX);
+    assert_int_equal(h.learnt, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows_), cmocka_unit_test(it_learns_when_they_come),
-                                       cmocka_unit_test(it_unlearns), cmocka_unit_test(many_come)};
+                                       cmocka_unit_test(it_unlearns), cmocka_unit_test(many_come),
+                                       cmocka_unit_test(one_ends_unlisted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
