@@ -20,6 +20,8 @@ const struct event_row event_rows[] = {
     {"node_gone",           "node",             NOTICE_OPENS,    EVENT_CRITICAL, "Node silent"},
     {"node_back",           "node",             NOTICE_CLOSES,   EVENT_INFO,     "Node is back"},
     {"node_forgotten",      "node",             NOTICE_CLOSES,   EVENT_INFO,     "Node forgotten"},
+    {"store_failed",        "store",            NOTICE_OPENS,    EVENT_CRITICAL, "Nothing can be stored"},
+    {"store_back",          "store",            NOTICE_CLOSES,   EVENT_INFO,     "Readings are stored again"},
     {"xid",                 "xid",              NOTICE_ONCE,     EVENT_INFO,     "XID error"},
     {"call_stuck",          "call_stuck",       NOTICE_ONCE,     EVENT_WARNING,  "Driver call stuck"},
     {"guard_lowered",       "throttled",        NOTICE_OPENS,    EVENT_WARNING,  "Held back for heat or power"},

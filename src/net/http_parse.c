@@ -148,7 +148,7 @@ static int parse_request_line(char *line, struct http_head *h, struct error *e) 
     if (r < 0) return r;
     for (int m = 0; m < HTTP_METHODS; m++)
         if (strcmp(line, method_names[m]) == 0) return h->method = (enum http_method)m, 0;
-    return fail(e, -EOPNOTSUPP, "%.20s is no method of this server", line);
+    return fail(e, -ENOSYS, "%.20s is no method of this server", line);
 }
 
 /* ---- fields ---- */
@@ -335,6 +335,7 @@ static const struct {
 } statuses[] = {
     {E2BIG,           431},
     {EFBIG,           413},
+    {ENOSYS,          405},
     {EOPNOTSUPP,      501},
     {EPROTONOSUPPORT, 505},
     {EDOM,            417},

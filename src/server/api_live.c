@@ -71,7 +71,7 @@ int api_node_forget(struct call *c, struct error *e) {
         return fail(e, -EBUSY, "node %s is not gone: only one that has fallen silent can be forgotten", n->name);
     char text[160], subject[104];
     snprintf(text, sizeof text, "%.60s forgot this machine", c->who.name);
-    server_event(s, n, "node_forgotten", EVENT_INFO, text);
+    server_event(s, n->name, "node_forgotten", EVENT_INFO, text);
     for (uint16_t i = 0; i < n->devices; i++) {
         snprintf(subject, sizeof subject, "gpu:%s", n->device[i].is.uuid);
         tell_forget(s->tell, subject);

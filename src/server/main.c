@@ -111,29 +111,29 @@ static void on_event(void *ctx, struct live_node *n, uint16_t source, int64_t ma
         .stream = stream, .mark = (uint64_t)mark, .node = n->name, .gpu = gpu_of(n, ev), .event = ev};
     tell_event(self.tell, &about);
     if (!is_new) return;
-    int64_t id = recorder_event(self.recorder, n, gpu_of(n, ev), ev);
+    int64_t id = recorder_event(self.recorder, n->name, gpu_of(n, ev), ev);
     streams_event(self.streams, ev, id, n->name, gpu_of(n, ev));
 }
 
-static void server_tell(struct server *s, const struct live_node *n, const struct event *ev) {
+static void server_tell(struct server *s, const char *node, const struct event *ev) {
     static const char stream[] = "server";
     static int64_t last;
     /* Marks grow, whatever the clock does. */
     int64_t stored = (int64_t)tell_mark(s->tell, stream);
     last = last > stored ? last : stored;
     last = ev->real_ns > last ? ev->real_ns : last + 1;
-    tell_event(s->tell, &(struct tell_about){.stream = stream, .mark = (uint64_t)last, .node = n->name, .event = ev});
-    int64_t id = recorder_event(s->recorder, n, NULL, ev);
-    streams_event(s->streams, ev, id, n->name, NULL);
+    tell_event(s->tell, &(struct tell_about){.stream = stream, .mark = (uint64_t)last, .node = node, .event = ev});
+    int64_t id = recorder_event(s->recorder, node, NULL, ev);
+    streams_event(s->streams, ev, id, node, NULL);
 }
 
-void server_event(struct server *s, const struct live_node *n, const char *kind, enum event_severity severity,
+void server_event(struct server *s, const char *node, const char *kind, enum event_severity severity,
                   const char *text) {
     struct event ev = {
         .boot_ns = clock_boot_ns(), .real_ns = clock_real_ns(), .severity = (int32_t)severity, .device = -1};
     snprintf(ev.kind, sizeof ev.kind, "%s", kind);
     snprintf(ev.text, sizeof ev.text, "%s", text);
-    server_tell(s, n, &ev);
+    server_tell(s, node, &ev);
     recorder_soon(s->recorder);
 }
 
@@ -148,7 +148,24 @@ static void on_gone(void *ctx, struct live_node *n) {
         snprintf(text, sizeof text, "the machine sends readings again, after %s", age);
     log_line(n->is_gone ? LOG_WARN : LOG_INFO, n->is_gone ? "node_gone" : "node_back", -1, "node %s: %s", n->name,
              text);
-    server_event(&self, n, n->is_gone ? "node_gone" : "node_back", n->is_gone ? EVENT_CRITICAL : EVENT_INFO, text);
+    server_event(&self, n->name, n->is_gone ? "node_gone" : "node_back", n->is_gone ? EVENT_CRITICAL : EVENT_INFO,
+                 text);
+}
+
+/* A full disk is worth a word before memory is full, too. */
+static void on_health(void *ctx, const char *trouble) {
+    static uint64_t lost_before;
+    struct history_stats stats;
+    char text[160];
+    recorder_stats(self.recorder, &stats);
+    if (trouble)
+        snprintf(text, sizeof text, "%s", trouble);
+    else
+        snprintf(text, sizeof text, "readings are stored again; %llu were lost",
+                 (unsigned long long)(stats.dropped - lost_before));
+    lost_before = stats.dropped;
+    server_event(&self, self.host, trouble ? "store_failed" : "store_back", trouble ? EVENT_CRITICAL : EVENT_INFO,
+                 text);
 }
 
 static void on_second(void *ctx) {
@@ -176,7 +193,7 @@ static void on_round(void *ctx, struct live_node *n) { streams_round(self.stream
 
 static void on_job_event(void *ctx, const char *node, const struct event *ev) {
     const struct live_node *n = live_find_node(&self.live, node);
-    if (n && self.recorder && !self.is_stopping) server_tell(&self, n, ev);
+    if (n && self.recorder && !self.is_stopping) server_tell(&self, n->name, ev);
 }
 
 static int queue_make(struct error *e) {
@@ -192,7 +209,7 @@ static void on_moved(void *ctx, struct live_node *n, const char *to) {
     char text[160];
     snprintf(text, sizeof text, "its GPUs are those of %s now, so it is that machine", to);
     log_line(LOG_INFO, "node_moved", -1, "node %s: %s", n->name, text);
-    server_event(&self, n, "node_forgotten", EVENT_INFO, text);
+    server_event(&self, n->name, "node_forgotten", EVENT_INFO, text);
 }
 
 /* The machines that an earlier server knew are expected; one that was told to be gone is so until it comes. */
@@ -220,7 +237,7 @@ static int roster_make(struct error *e) {
 static int live_make(struct error *e) {
     char path[300];
     snprintf(path, sizeof path, "%s/history.db", self.privilege.state_dir);
-    int r = recorder_new(self.loop, path, &self.settings, &self.marks, &self.recorder, e);
+    int r = recorder_new(self.loop, path, &self.settings, &self.marks, on_health, NULL, &self.recorder, e);
     if (r < 0) return r;
     self.streams = streams_new(self.loop, &self.live, routes_may_read, &self);
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);

@@ -23,6 +23,8 @@ struct recorder {
     struct buf marker;        /* of the flush under way */
     bool is_flushing, is_ill; /* is_ill: the last flush failed, which was said */
     _Atomic bool is_ending;
+    recorder_health_fn health;
+    void *ctx;
     struct error error; /* of the flush under way */
     int result;
 };
@@ -48,11 +50,13 @@ static void work_run(void *ctx) {
 static void flush_done(void *ctx) {
     struct recorder *r = ctx;
     r->is_flushing = false;
-    if (r->result < 0 && !r->is_ill)
+    bool was_ill = r->is_ill;
+    r->is_ill = r->result < 0;
+    if (r->is_ill && !was_ill)
         log_line(LOG_ERROR, "history", -1, "nothing is stored: %s; it is kept in memory and tried again",
                  r->error.text);
-    if (r->result >= 0 && r->is_ill) log_line(LOG_INFO, "history", -1, "readings are stored again");
-    r->is_ill = r->result < 0;
+    if (!r->is_ill && was_ill) log_line(LOG_INFO, "history", -1, "readings are stored again");
+    if (r->is_ill != was_ill) r->health(r->ctx, r->is_ill ? r->error.text : NULL);
     struct error e;
     if (worker_submit(r->writer, work_run, NULL, r, &e) < 0) log_line(LOG_WARN, "history", -1, "%s", e.text);
 }
@@ -109,11 +113,10 @@ void recorder_host(struct recorder *r, struct live_node *node, const struct host
     if (n) history_add(r->history, s->real_ns / NS_PER_MS, values, n);
 }
 
-int64_t recorder_event(struct recorder *r, const struct live_node *n, const struct inventory *gpu,
-                       const struct event *ev) {
+int64_t recorder_event(struct recorder *r, const char *node, const struct inventory *gpu, const struct event *ev) {
     struct history_event h = {
         .at_ms = ev->real_ns / NS_PER_MS, .severity = ev->severity, .code = ev->code, .pid = ev->pid};
-    snprintf(h.subject, sizeof h.subject, "%s:%s", gpu ? "gpu" : "host", gpu ? gpu->uuid : n->name);
+    snprintf(h.subject, sizeof h.subject, "%s:%s", gpu ? "gpu" : "host", gpu ? gpu->uuid : node);
     memcpy(h.kind, ev->kind, sizeof h.kind);
     memcpy(h.text, ev->text, sizeof h.text);
     int64_t id = history_event_add(r->history, &h);
@@ -183,10 +186,12 @@ static int marks_load(struct recorder *r, struct error *e) {
 }
 
 int recorder_new(struct loop *l, const char *path, const struct settings *s, struct marks_list *marks,
-                 struct recorder **ret, struct error *e) {
+                 recorder_health_fn health, void *ctx, struct recorder **ret, struct error *e) {
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) abort();
     r->marks = marks;
+    r->health = health;
+    r->ctx = ctx;
     struct history_options options = {.keep_days = s->keep_days, .rollup_days = s->rollup_days};
     int got = history_open(path, &options, &r->history, e);
     if (got >= 0) got = marks_load(r, e);

@@ -9,9 +9,12 @@
 
 struct recorder;
 
+/* Storing has begun to fail, or goes well again (trouble NULL). Nothing is lost meanwhile, as long as memory lasts. */
+typedef void (*recorder_health_fn)(void *ctx, const char *trouble);
+
 /* Opens the file and reads its marks into *marks. */
 int recorder_new(struct loop *l, const char *path, const struct settings *s, struct marks_list *marks,
-                 struct recorder **ret, struct error *e) MUST_CHECK;
+                 recorder_health_fn health, void *ctx, struct recorder **ret, struct error *e) MUST_CHECK;
 
 /* Writes what is there, ends the threads, closes the file. Accepts NULL. */
 void recorder_free(struct recorder *r);
@@ -19,8 +22,7 @@ void recorder_free(struct recorder *r);
 void recorder_sample(struct recorder *r, struct live_device *d, const struct sample *s);
 void recorder_host(struct recorder *r, struct live_node *n, const struct host_sample *s);
 /* gpu NULL: the machine itself. Its id in the history; 0: it cannot be kept. */
-int64_t recorder_event(struct recorder *r, const struct live_node *n, const struct inventory *gpu,
-                       const struct event *ev);
+int64_t recorder_event(struct recorder *r, const char *node, const struct inventory *gpu, const struct event *ev);
 /* Stores what is there without waiting for its time: for what nobody would send again. */
 void recorder_soon(struct recorder *r);
 

@@ -274,6 +274,7 @@ static size_t body_max(void *ctx, const struct http_request *r) {
 }
 
 static void refuse(void *ctx, struct http_request *r, int status, const char *sentence) {
+    if (status == 405) http_add_field(r, "Allow", "GET, HEAD, POST, PUT, DELETE");
     call_refuse_request(r, status, call_code_of(status), sentence);
 }
 

@@ -50,5 +50,4 @@ struct server {
 };
 
 /* Something that the server itself found out about a machine: stored, shown and told as if the machine had said it. */
-void server_event(struct server *s, const struct live_node *n, const char *kind, enum event_severity severity,
-                  const char *text);
+void server_event(struct server *s, const char *node, const char *kind, enum event_severity severity, const char *text);

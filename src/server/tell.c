@@ -66,6 +66,7 @@ struct tell {
     struct mark marks[MARKS_MAX];
     unsigned mark_count, ticks;
     bool is_closed, is_left; /* is_left: a thread could not be waited for */
+    bool is_ill;             /* the last message could not be stored, which was said */
 };
 
 static struct notice_policy policy_of(const struct tell *t) {
@@ -126,7 +127,11 @@ static void change_done(void *ctx, int result, const struct error *e) {
     struct mark *m = mark_find(t, c->write.stream);
     if (m) m->is_saving = false;
     if (m && result >= 0 && m->saved < c->write.mark) m->saved = c->write.mark;
-    if (result < 0 && !t->is_closed) log_line(LOG_ERROR, "tell_store", -1, "a message cannot be stored: %s", e->text);
+    if (result < 0 && !t->is_closed && !t->is_ill)
+        log_line(LOG_ERROR, "tell_store", -1, "messages cannot be stored, and are lost if this server ends: %s",
+                 e->text);
+    if (result >= 0 && t->is_ill) log_line(LOG_INFO, "tell_store", -1, "messages are stored again");
+    t->is_ill = result < 0;
     for (size_t i = 0; i < ARRAY_LEN(c->write.post); i++) {
         struct tell_post *p = &c->write.post[i];
         struct way *w = p->way ? way_find(t, p->way) : NULL;

@@ -1,16 +1,19 @@
 """Telling someone, from a fault on a card to the receiver: webhook, Slack, mail and command; once, with its end, retried,
 not lost with a server that is killed."""
 
+import contextlib
 import http.server
 import json
 import os
 import signal
 import socketserver
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
+from hand_node import HandNode
 from instance import Instance
 from server import UnixConnection, Server
 from simulator import Simulator, wait_for
@@ -198,3 +201,37 @@ def test_nobody_to_tell_and_bad_addresses(sim, tmp_path):
 def test_refused_at_the_start(flags, word):
     from test_up import refused
     assert word in refused(Path(f"/dev/shm/gm-none-tell-{os.getpid()}"), *flags)
+
+
+@pytest.fixture
+def small_disk(hook):
+    with Server(tell__webhook=hook.url + "/hook") as s:
+        place = s.dir / "server"
+        s.stop()
+        owner = place.stat()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", place], capture_output=True).returncode:
+            pytest.skip("a small file system cannot be mounted here")
+        os.chown(place, owner.st_uid, owner.st_gid)
+        place.chmod(0o700)
+        s.start()
+        yield s
+        s.stop()
+        subprocess.run(["umount", place], check=True)
+
+
+def test_a_full_disk_is_told_and_so_is_its_end(small_disk, hook):
+    with HandNode(small_disk.dir / "run/server/link.sock") as node:
+        wait_for(lambda: small_disk.unix("GET", "/readyz").status == 200, "the node is there")
+        with contextlib.suppress(OSError), (small_disk.dir / "server/fill").open("wb", 0) as fill:
+            while True:
+                fill.write(bytes(4096))
+        for pid in range(100, 140):
+            node.task(pid, ["GPU-a"], took=1.0)
+        wait_for(lambda: hook.about("store"), "somebody is told", 20)
+        assert hook.about("store")[0]["status"] == "firing" and "full" in json.dumps(hook.about("store")[0])
+        (small_disk.dir / "server/fill").unlink()
+        wait_for(lambda: len(hook.about("store")) == 2, "and that it is over", 20)
+        assert hook.about("store")[1]["status"] == "resolved" and "; 0 were lost" in json.dumps(hook.about("store")[1])
+        assert len(small_disk.unix("GET", "/api/v1/tasks?limit=1000").json["tasks"]) == 40
+    log = small_disk.log_path.read_text()
+    assert log.count("messages cannot be stored") <= 1 and log.count("nothing is stored") == 1
