@@ -143,9 +143,11 @@ static void refuse_sign_in(struct call *c, const char *sentence) {
 
 static void set_cookie(struct call *c, const char *value, int64_t age_s) {
     const char *base = c->server->base_path;
+    char name[RULES_COOKIE_NAME];
     if (!c->request) return;
-    http_add_field(c->request, "Set-Cookie", "%s=%s; Path=%s; Max-Age=%lld; HttpOnly; SameSite=Strict%s",
-                   rules_cookie_name(c->is_tls, base), value, base, (long long)age_s, c->is_tls ? "; Secure" : "");
+    rules_cookie_name(c->is_tls, base, http_field(&c->request->head, "host"), name);
+    http_add_field(c->request, "Set-Cookie", "%s=%s; Path=%s; Max-Age=%lld; HttpOnly; SameSite=Strict%s", name, value,
+                   base, (long long)age_s, c->is_tls ? "; Secure" : "");
 }
 
 /* Nobody can guess a link, so a right one need not wait for those who try; a wrong one counts as a try. */

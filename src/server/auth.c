@@ -227,9 +227,9 @@ static void be(struct caller *ret, const struct account *account, enum auth_mean
 }
 
 static void by_cookie(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret) {
-    const char *name = rules_cookie_name(ask->is_tls, a->setup.base_path);
-    char secret[SECRETS_TEXT];
+    char secret[SECRETS_TEXT], name[RULES_COOKIE_NAME];
     uint8_t hash[SECRETS_HASH];
+    rules_cookie_name(ask->is_tls, a->setup.base_path, ask->host, name);
     for (int n = 0; n < COOKIES_MAX && ask->cookie; n++) {
         if (!rules_cookie(ask->cookie, name, n, secret, sizeof secret)) continue;
         if (!rules_is_secret(secret)) continue;

@@ -39,9 +39,13 @@ bool rules_cookie(const char *header, const char *name, int n, char *ret, size_t
     return false;
 }
 
-const char *rules_cookie_name(bool is_tls, const char *base_path) {
-    if (!is_tls) return "gpumgr_session";
-    return base_path && strcmp(base_path, "/") != 0 && *base_path ? "__Secure-gpumgr_session" : "__Host-gpumgr_session";
+void rules_cookie_name(bool is_tls, const char *base_path, const char *host, char ret[RULES_COOKIE_NAME]) {
+    bool has_base = base_path && *base_path && strcmp(base_path, "/") != 0;
+    const char *prefix = !is_tls ? "" : has_base ? "__Secure-" : "__Host-";
+    const char *colon = host ? strrchr(host, ':') : NULL, *port = colon ? colon + 1 : "";
+    size_t n = strspn(port, "0123456789");
+    bool has_port = n > 0 && n <= 5 && !port[n]; /* not so behind the last colon of "[::1]" */
+    snprintf(ret, RULES_COOKIE_NAME, "%sgpumgr_session%s%s", prefix, has_port ? "_" : "", has_port ? port : "");
 }
 
 static bool is_base64url(char c) {

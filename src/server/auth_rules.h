@@ -21,8 +21,11 @@ enum {
  * several when paths nest. */
 bool rules_cookie(const char *header, const char *name, int n, char *ret, size_t room);
 
-/* What the session's cookie is called: browsers hold a prefix to its promise (__Host-: TLS, this host, all of it). */
-const char *rules_cookie_name(bool is_tls, const char *base_path);
+/* What the session's cookie is called: browsers hold a prefix to its promise (__Host-: TLS, this host, all of it). They do not
+ * tell the ports of a host apart, so the port is in the name: two servers on one machine are two sessions. host: as the
+ * browser sent it; NULL: unknown. */
+#define RULES_COOKIE_NAME 40
+void rules_cookie_name(bool is_tls, const char *base_path, const char *host, char ret[RULES_COOKIE_NAME]);
 
 /* Whether an Authorization header is meant for us: a proxy in front may ask for a password of its own (Basic). */
 bool rules_is_bearer(const char *header);

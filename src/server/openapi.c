@@ -137,7 +137,8 @@ void routes_openapi(const char *base_path, struct buf *b) {
     buf_puts(b, ",\"info\":{\"title\":\"gpumgr\",\"version\":\"v1\"},\"servers\":[{\"url\":");
     json_str(b, base_path);
     buf_puts(b, "}],\"components\":{\"securitySchemes\":{\"session\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":"
-                "\"gpumgr_session\"},\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}},\"responses\":{\"error\":{"
+                "\"gpumgr_session_7000\",\"description\":\"The name ends in the port of the server's "
+                "address\"},\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}},\"responses\":{\"error\":{"
                 "\"description\":\"What was wrong: a stable code and a sentence\",\"content\":{\"application/json\":{"
                 "\"schema\":{\"type\":\"object\",\"properties\":{\"error\":{\"type\":\"object\",\"properties\":{"
                 "\"code\":{\"type\":\"string\"},\"message\":{\"type\":\"string\"}}}}}}}}}}");

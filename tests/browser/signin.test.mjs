@@ -39,7 +39,7 @@ test('a link signs in once, and leaves no secret in the address', async () => {
   await page.goto(link);
   await page.waitForSelector('[data-gpu="7"]');
   assert.equal(page.url(), gpumgr.url);
-  const cookie = (await context.cookies()).find((c) => c.name === 'gpumgr_session');
+  const cookie = (await context.cookies()).find((c) => c.name === `gpumgr_session_${gpumgr.port}`);
   assert.ok(cookie?.httpOnly && cookie.sameSite === 'Strict');
   await context.close();
 

@@ -63,7 +63,7 @@ def test_first_start_leaves_a_link_that_works_once(server):
     answer = server.sign_in(link)
     assert answer.status == 204
     flags = answer.headers["Set-Cookie"]
-    assert flags.startswith("gpumgr_session=") and "; Path=/;" in flags
+    assert flags.startswith(f"gpumgr_session_{server.host.split(':')[1]}=") and "; Path=/;" in flags
     assert {"HttpOnly", "SameSite=Strict"} <= {f.strip() for f in flags.split(";")}
     assert "Secure" not in flags and "Max-Age=2592000" in flags
     who = server.tcp("GET", "/api/v1/session", Cookie=answer.cookie()).json
@@ -101,10 +101,10 @@ def test_the_link_is_shown_where_it_is_asked_for():
 
 def test_only_hashes_are_kept(server):
     secrets = [first_link(server), server.link()]
-    cookie = server.sign_in(server.link()).cookie().split("=")[1]
+    name, cookie = server.sign_in(server.link()).cookie().split("=")
     token = server.unix("POST", "/api/v1/tokens", {"name": "x"}).json["token"]
     assert server.unix("PUT", "/api/v1/users/admin/password", {"password": "correct horse"}).status == 204
-    csrf = server.tcp("GET", "/api/v1/session", Cookie=f"gpumgr_session={cookie}").json["csrf"]
+    csrf = server.tcp("GET", "/api/v1/session", Cookie=f"{name}={cookie}").json["csrf"]
     secrets += [cookie, token, token[4:], csrf, "correct horse"]
     kept = b"".join(p.read_bytes() for p in (server.dir / "server").glob("state.db*"))
     kept += server.log_path.read_bytes()
@@ -622,13 +622,13 @@ def test_what_was_acknowledged_outlives_a_kill(server):
             except (OSError, http.client.HTTPException):
                 break  # it was killed in the middle of it
             if answer.status == 204:
-                cookies.append(answer.cookie())
+                cookies.append((server.host, answer.cookie()))
                 used.append(link)
         killer.join()
         server.start()
     assert len(cookies) > 20
-    for cookie in cookies[-60:]:  # an account has 64 sessions
-        assert server.tcp("GET", "/api/v1/session", Cookie=cookie).json["user"], "an acknowledged session is gone"
+    for host, cookie in cookies[-60:]:  # an account has 64 sessions; the port is another one with each start here
+        assert server.tcp("GET", "/api/v1/session", Cookie=cookie, Host=host).json["user"], "an acknowledged session is gone"
     for link in used[-5:]:
         assert server.sign_in(link).status == 401, "a used link came back"
     server.stop()
@@ -667,3 +667,12 @@ def test_up_shows_the_link_on_a_terminal():
                     time.sleep(0.05)
         os.close(terminal)
         shutil.rmtree(place, ignore_errors=True)
+
+
+def test_two_servers_on_one_machine_are_two_sessions():
+    """A browser sends every cookie of a host to every port of it."""
+    with Server() as one, Server() as two:
+        jar = "; ".join(s.sign_in(s.link()).cookie() for s in (one, two))
+        assert len({c.split("=")[0] for c in jar.split("; ")}) == 2, "the second would replace the first"
+        for s in (one, two):
+            assert s.tcp("GET", "/api/v1/session", Cookie=jar).json["user"]

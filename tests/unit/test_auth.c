@@ -59,7 +59,7 @@ static int clean(void **s) {
 
 static char cookie[100];
 static struct auth_ask browser(void) {
-    snprintf(cookie, sizeof cookie, "gpumgr_session=%s", session_secret);
+    snprintf(cookie, sizeof cookie, "gpumgr_session_7000=%s", session_secret);
     return (struct auth_ask){
         .cookie = cookie, .host = "127.0.0.1:7000", .is_loopback = true, .address = "127.0.0.1", .is_mutating = false};
 }

@@ -39,9 +39,26 @@ static void cookies(void **state) {
         if (is_there != (rows[i].want != NULL) || (is_there && strcmp(got, rows[i].want) != 0))
             fail_msg("cookie \"%s\": %d, %s", rows[i].header ? rows[i].header : "NULL", is_there, got);
     }
-    assert_string_equal(rules_cookie_name(false, "/"), "gpumgr_session");
-    assert_string_equal(rules_cookie_name(true, "/"), "__Host-gpumgr_session");
-    assert_string_equal(rules_cookie_name(true, "/gpus"), "__Secure-gpumgr_session");
+    static const struct {
+        bool is_tls;
+        const char *base, *host, *want;
+    } names[] = {
+        {false, "/",     "lab:7000",      "gpumgr_session_7000"      },
+        {false, "/",     "lab:7001",      "gpumgr_session_7001"      },
+        {false, "/",     "lab",           "gpumgr_session"           },
+        {false, "/",     NULL,            "gpumgr_session"           },
+        {false, "/",     "[::1]:7000",    "gpumgr_session_7000"      },
+        {false, "/",     "[::1]",         "gpumgr_session"           },
+        {false, "/",     "lab:7000;x=y",  "gpumgr_session"           },
+        {false, "/",     "lab:700000",    "gpumgr_session"           },
+        {true,  "/",     "lab.example",   "__Host-gpumgr_session"    },
+        {true,  "/gpus", "lab.example:1", "__Secure-gpumgr_session_1"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char got[RULES_COOKIE_NAME];
+        rules_cookie_name(names[i].is_tls, names[i].base, names[i].host, got);
+        assert_string_equal(got, names[i].want);
+    }
 }
 
 #define SECRET "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO_-"
