@@ -18,7 +18,7 @@ FROM ${BASE}
 # The libraries that the two linked programs need, and nothing that builds.
 RUN apt-get update -qq \
     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-        libjansson4 libcurl4 libevent-2.1-7 libevent-openssl-2.1-7 libncursesw6 libsodium23 libsqlite3-0 libssl3 libzstd1 \
+        libjansson4 libcurl4 libevent-2.1-7 libevent-openssl-2.1-7 libncursesw6 libsodium23 libsqlite3-0 libssl3 libzstd1 zlib1g \
         ca-certificates \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /image /

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "server/api.h"
+#include "server/api_later.h"
 #include "server/server.h"
 
 enum { OF_MAX = 64, METRICS_MAX = 16, SERIES_MAX = 256, SUBJECTS_MAX = 4096, POINTS_MAX = 400000 };
@@ -32,23 +33,19 @@ struct wanted {
 };
 
 struct asking {
-    struct call *call;
-    struct history_reader *reader;
+    struct later is;
     int64_t from_ms, to_ms;
     size_t width;
     struct wanted series[SERIES_MAX];
     size_t count;
-    struct buf out;
-    struct error error;
-    int result;
 };
 
-static void asking_free(struct asking *a) {
+static void asking_drop(struct later *l) {
+    struct asking *a = (struct asking *)l;
     for (size_t i = 0; i < a->count; i++) {
         for (size_t s = 0; s < a->series[i].count; s++) free((void *)(uintptr_t)a->series[i].subjects[s]);
         free(a->series[i].subjects);
     }
-    buf_done(&a->out);
     free(a);
 }
 
@@ -197,7 +194,7 @@ static void put_series(struct buf *b, const struct wanted *w, const struct histo
 }
 
 static void put_end(struct asking *a, enum history_tier tier, int64_t step_ms, const struct history_read *read) {
-    struct buf *b = &a->out;
+    struct buf *b = &a->is.out;
     json_pair_num(b, "from", (double)a->from_ms / 1000);
     json_pair_num(b, "to", (double)a->to_ms / 1000);
     json_pair_str(b, "resolution", history_tier_name(tier));
@@ -213,14 +210,14 @@ static void put_end(struct asking *a, enum history_tier tier, int64_t step_ms, c
     buf_putc(b, '\n');
 }
 
-static void run(void *ctx) {
-    struct asking *a = ctx;
+static void run(struct later *l) {
+    struct asking *a = (struct asking *)l;
     struct history_read read = {0};
     enum history_tier tier = HISTORY_RAW;
     int64_t step_ms = 0;
-    json_open(&a->out, '{');
-    json_key(&a->out, "series");
-    json_open(&a->out, '[');
+    json_open(&l->out, '{');
+    json_key(&l->out, "series");
+    json_open(&l->out, '[');
     for (size_t i = 0; i < a->count; i++) {
         const struct wanted *w = &a->series[i];
         struct history_ask ask = {.subjects = w->subjects,
@@ -234,25 +231,15 @@ static void run(void *ctx) {
                                       w->count > 1 && a->to_ms - a->from_ms < 1000 * (int64_t)a->width ? 1000 : 0,
                                   .together = metric_together(w->metric)};
         AUTO(history_answer_done) struct history_answer got = {0};
-        a->result = w->count ? history_query(a->reader, &ask, &got, &a->error) : 0;
-        if (a->result < 0) return;
-        put_series(&a->out, w, &got);
+        l->result = w->count ? history_query(l->reader, &ask, &got, &l->error) : 0;
+        if (l->result < 0) return;
+        put_series(&l->out, w, &got);
         for (int t = 0; t < 3; t++) read.rows[t] += got.read.rows[t];
         read.memory += got.read.memory;
         if (got.tier >= tier && got.n) tier = got.tier, step_ms = got.step_ms;
     }
-    json_close(&a->out, ']');
+    json_close(&l->out, ']');
     put_end(a, tier, step_ms, &read);
-}
-
-static void done(void *ctx) {
-    struct asking *a = ctx;
-    struct call *c = a->call;
-    if (a->result >= 0) c->out = TAKE_STRUCT(a->out);
-    struct error e = a->error;
-    int result = a->result;
-    asking_free(a);
-    call_end(c, result < 0 ? result : 0, &e);
 }
 
 int api_history(struct call *c, struct error *e) {
@@ -267,8 +254,7 @@ int api_history(struct call *c, struct error *e) {
     if (from_s >= to_s) return fail(e, -EINVAL, "from must be before to");
     struct asking *a = calloc(1, sizeof *a);
     if (!a) abort();
-    a->call = c;
-    a->reader = recorder_reader(c->server->recorder);
+    later_init(&a->is, c, run, asking_drop);
     a->from_ms = llround(from_s * 1000);
     a->to_ms = llround(to_s * 1000);
     a->width = (size_t)width;
@@ -276,10 +262,5 @@ int api_history(struct call *c, struct error *e) {
     if (r >= 0 && a->count * a->width > POINTS_MAX)
         r = fail(e, -EINVAL, "%zu series of %zu points are too many at once: %d points", a->count, a->width,
                  POINTS_MAX);
-    if (r >= 0) r = recorder_ask(c->server->recorder, run, done, a, e);
-    if (r < 0) {
-        asking_free(a);
-        return r;
-    }
-    return CALL_LATER;
+    return later_submit(&a->is, r, e);
 }

@@ -1,7 +1,6 @@
 /* GPU tasks and containers: those that run from memory, those that were from the history. What is in both is told as it is
  * now, so that no two views disagree. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,23 +10,23 @@
 #include "model/gpu_json.h"
 #include "model/task_json.h"
 #include "server/api.h"
+#include "server/api_later.h"
 #include "server/history_tasks.h"
 #include "server/live_tasks_json.h"
 #include "server/server.h"
 
-enum { LIMIT_MAX = 1000, LIMIT_USUAL = 100, CONTAINER_TASKS = 500 };
+enum { CONTAINER_TASKS = 500 };
 
 const struct route_field api_tasks_query[] = {
-    {"state",          FIELD_TEXT, false, "running (overdue ones too), overdue, ended, hit or missed"},
-    {"gpu",           FIELD_TEXT, false, "A GPU's UUID"},
-    {"container",                FIELD_TEXT, false, "A container's id or name"},
+    {"state",         FIELD_TEXT, false, "running (overdue ones too), overdue, ended, hit or missed"},
+    {"gpu",          FIELD_TEXT, false, "A GPU's UUID"},
+    {"container",               FIELD_TEXT, false, "A container's id or name"},
     {"user",FIELD_TEXT, false, "A user's name"},
-    {"node",  FIELD_TEXT, false, "A machine's name"},
-    {"from",      FIELD_NUMBER, false, "Started at or after, in Unix seconds; below zero: before now"},
-    {"to",           FIELD_NUMBER, false, "Started before, the same"},
-    {"limit",                FIELD_NUMBER, false, "How many at most: 100 where it is not given, 1000"},
-    {"before",           FIELD_NUMBER, false, "An earlier answer's `next`: what began before that"},
-    {0}
+    {"node", FIELD_TEXT, false, "A machine's name"},
+    {"from",     FIELD_NUMBER, false, "Started at or after, in Unix seconds; below zero: before now"},
+    {"to",          FIELD_NUMBER, false, "Started before, the same"},
+    LATER_PAGE_FIELDS("An earlier answer's `next`: what began before that"),
+    {0              }
 };
 const struct route_field api_containers_query[] = {
     {"all",  FIELD_BOOL, false, "Those that ended, too"},
@@ -41,30 +40,25 @@ struct current {
 };
 
 struct asking {
-    struct call *call;
-    struct history_reader *reader;
+    struct later is;
     struct history_tasks_ask ask;
     char container[144], gpu[96], user[64], node[64];
     bool is_one, with_history; /* one container and its tasks; containers that ended, too */
     struct current *current;
     size_t current_count;
-    struct buf out;
-    struct error error;
-    int result;
 };
 
-static void asking_free(struct asking *a) {
+static void asking_drop(struct later *l) {
+    struct asking *a = (struct asking *)l;
     for (size_t i = 0; i < a->current_count; i++) free(a->current[i].body);
     free(a->current);
-    buf_done(&a->out);
     free(a);
 }
 
-static struct asking *asking_new(struct call *c) {
+static struct asking *asking_new(struct call *c, void (*run)(struct later *l)) {
     struct asking *a = calloc(1, sizeof *a);
     if (!a) abort();
-    a->call = c;
-    a->reader = recorder_reader(c->server->recorder);
+    later_init(&a->is, c, run, asking_drop);
     return a;
 }
 
@@ -126,96 +120,69 @@ static int64_t put_tasks(struct asking *a) {
     struct history_document *page = calloc(a->ask.limit, sizeof *page);
     int64_t last = 0;
     if (!page) abort();
-    a->result = history_tasks(a->reader, &a->ask, page, &a->error);
-    json_key(&a->out, "tasks");
-    json_open(&a->out, '[');
-    for (int i = 0; i < a->result; i++) {
+    a->is.result = history_tasks(a->is.reader, &a->ask, page, &a->is.error);
+    json_key(&a->is.out, "tasks");
+    json_open(&a->is.out, '[');
+    for (int i = 0; i < a->is.result; i++) {
         const char *now = current_of(a, page[i].key);
-        put_raw(&a->out, now ? now : page[i].body);
+        put_raw(&a->is.out, now ? now : page[i].body);
         last = page[i].row;
     }
-    json_close(&a->out, ']');
-    if (a->result > 0) history_documents_free(page, (size_t)a->result);
+    json_close(&a->is.out, ']');
+    if (a->is.result > 0) history_documents_free(page, (size_t)a->is.result);
     free(page);
-    return a->result == (int)a->ask.limit ? last : 0;
+    return a->is.result == (int)a->ask.limit ? last : 0;
 }
 
-static void tasks_run(void *ctx) {
-    struct asking *a = ctx;
-    char cursor[24];
-    json_open(&a->out, '{');
-    int64_t next = put_tasks(a);
-    snprintf(cursor, sizeof cursor, "%lld", (long long)next);
-    json_key(&a->out, "next");
-    if (next)
-        json_str(&a->out, cursor);
-    else
-        json_nil(&a->out);
-    json_close(&a->out, '}');
-    buf_putc(&a->out, '\n');
+static void tasks_run(struct later *l) {
+    json_open(&l->out, '{');
+    later_put_next(l, put_tasks((struct asking *)l));
 }
 
 /* The containers that are live, then those of the history that are not. */
 static void put_containers(struct asking *a) {
-    struct history_document *page = calloc(LIMIT_MAX, sizeof *page);
+    struct history_document *page = calloc(LATER_LIMIT_MAX, sizeof *page);
     if (!page) abort();
-    for (size_t i = 0; i < a->current_count; i++) put_raw(&a->out, a->current[i].body);
-    if (a->with_history) a->result = history_containers(a->reader, NULL, page, LIMIT_MAX, &a->error);
-    for (int i = 0; a->with_history && i < a->result; i++)
-        if (!current_of(a, page[i].key)) put_raw(&a->out, page[i].body);
-    if (a->result > 0) history_documents_free(page, (size_t)a->result);
+    for (size_t i = 0; i < a->current_count; i++) put_raw(&a->is.out, a->current[i].body);
+    if (a->with_history) a->is.result = history_containers(a->is.reader, NULL, page, LATER_LIMIT_MAX, &a->is.error);
+    for (int i = 0; a->with_history && i < a->is.result; i++)
+        if (!current_of(a, page[i].key)) put_raw(&a->is.out, page[i].body);
+    if (a->is.result > 0) history_documents_free(page, (size_t)a->is.result);
     free(page);
 }
 
-static void containers_run(void *ctx) {
-    struct asking *a = ctx;
-    json_open(&a->out, '{');
-    gpu_json_number(&a->out, "time", (double)clock_real_ns() / NS_PER_S, 0.001);
-    json_key(&a->out, "containers");
-    json_open(&a->out, '[');
+static void containers_run(struct later *l) {
+    struct asking *a = (struct asking *)l;
+    json_open(&a->is.out, '{');
+    gpu_json_number(&a->is.out, "time", (double)clock_real_ns() / NS_PER_S, 0.001);
+    json_key(&a->is.out, "containers");
+    json_open(&a->is.out, '[');
     put_containers(a);
-    json_close(&a->out, ']');
-    json_close(&a->out, '}');
-    buf_putc(&a->out, '\n');
+    json_close(&a->is.out, ']');
+    json_close(&a->is.out, '}');
+    buf_putc(&a->is.out, '\n');
 }
 
 /* One container: an object without its last bracket, its tasks, the bracket. */
-static void container_run(void *ctx) {
-    struct asking *a = ctx;
+static void container_run(struct later *l) {
+    struct asking *a = (struct asking *)l;
     struct history_document found = {0};
-    const char *body = a->result > 0 ? a->current[a->result - 1].body : NULL;
+    const char *body = a->is.result > 0 ? a->current[a->is.result - 1].body : NULL;
     if (!body) {
-        a->result = history_containers(a->reader, a->container, &found, 1, &a->error);
-        if (a->result == 0) a->result = fail(&a->error, -ENOENT, "no container of this id or name is known");
-        if (a->result < 0) return;
+        a->is.result = history_containers(a->is.reader, a->container, &found, 1, &a->is.error);
+        if (a->is.result == 0) a->is.result = fail(&a->is.error, -ENOENT, "no container of this id or name is known");
+        if (a->is.result < 0) return;
         body = found.body;
         const char *slash = strrchr(found.key, '/');
         snprintf(a->container, sizeof a->container, "%s", slash ? slash + 1 : found.key);
     }
-    buf_puts(&a->out, body);
-    a->out.len--; /* the bracket */
-    a->out.s[a->out.len] = 0;
+    buf_puts(&a->is.out, body);
+    a->is.out.len--; /* the bracket */
+    a->is.out.s[a->is.out.len] = 0;
     put_tasks(a);
-    json_close(&a->out, '}');
-    buf_putc(&a->out, '\n');
+    json_close(&a->is.out, '}');
+    buf_putc(&a->is.out, '\n');
     free(found.body);
-}
-
-static void done(void *ctx) {
-    struct asking *a = ctx;
-    struct call *c = a->call;
-    struct error e = a->error;
-    int result = a->result;
-    if (result >= 0) c->out = TAKE_STRUCT(a->out);
-    asking_free(a);
-    call_end(c, result < 0 ? result : 0, &e);
-}
-
-static int submit(struct asking *a, void (*run)(void *), int r, struct error *e) {
-    if (r >= 0) r = recorder_ask(a->call->server->recorder, run, done, a, e);
-    if (r >= 0) return CALL_LATER;
-    asking_free(a);
-    return r;
 }
 
 /* ---- what is asked ---- */
@@ -236,72 +203,44 @@ static int state_of(const char *text, struct history_tasks_ask *ask, struct erro
     return fail(e, -EINVAL, "state: %.20s is not running, overdue, ended, hit or missed", text);
 }
 
-static int time_of(const struct call *c, const char *name, int64_t *ret_ms, struct error *e) {
-    double s;
-    int r = call_query_number(c, name, -8e9, 8e9, 0, &s, e);
-    if (r < 0 || !call_query(c, name)) return r;
-    if (s < 0) s += (double)(clock_real_ns() / NS_PER_MS) / 1000;
-    *ret_ms = s < 0 ? 0 : llround(s * 1000);
-    return 0;
-}
-
-static int text_of(const struct call *c, const char *name, char *room, size_t size, const char **ret, struct error *e) {
-    const char *text = call_query(c, name);
-    if (!text) return 0;
-    if (strlen(text) >= size || !*text) return fail(e, -EINVAL, "%s: empty or too long", name);
-    snprintf(room, size, "%s", text);
-    *ret = room;
-    return 0;
-}
-
 static int ask_from(const struct call *c, struct asking *a, struct error *e) {
-    const char *state = call_query(c, "state"), *before = call_query(c, "before");
-    double limit;
+    const char *state = call_query(c, "state");
     int r = state ? state_of(state, &a->ask, e) : 0;
-    if (r >= 0) r = text_of(c, "container", a->container, sizeof a->container, &a->ask.container, e);
-    if (r >= 0) r = text_of(c, "gpu", a->gpu, sizeof a->gpu, &a->ask.gpu, e);
-    if (r >= 0) r = text_of(c, "user", a->user, sizeof a->user, &a->ask.user, e);
-    if (r >= 0) r = text_of(c, "node", a->node, sizeof a->node, &a->ask.node, e);
-    if (r >= 0) r = time_of(c, "from", &a->ask.from_ms, e);
-    if (r >= 0) r = time_of(c, "to", &a->ask.to_ms, e);
-    if (r >= 0) r = call_query_number(c, "limit", 1, LIMIT_MAX, LIMIT_USUAL, &limit, e);
-    if (r < 0) return r;
-    a->ask.limit = (size_t)limit;
-    if (!before) return 0;
-    char *end;
-    errno = 0;
-    a->ask.before = strtoll(before, &end, 10);
-    if (errno || *end || strspn(before, "0123456789") != strlen(before) || a->ask.before <= 0)
-        return fail(e, -EINVAL, "before: %.30s is no `next` of an earlier answer", before);
-    return 0;
+    if (r >= 0) r = later_text(c, "container", a->container, sizeof a->container, &a->ask.container, e);
+    if (r >= 0) r = later_text(c, "gpu", a->gpu, sizeof a->gpu, &a->ask.gpu, e);
+    if (r >= 0) r = later_text(c, "user", a->user, sizeof a->user, &a->ask.user, e);
+    if (r >= 0) r = later_text(c, "node", a->node, sizeof a->node, &a->ask.node, e);
+    if (r >= 0) r = later_time(c, "from", &a->ask.from_ms, e);
+    if (r >= 0) r = later_time(c, "to", &a->ask.to_ms, e);
+    return r < 0 ? r : later_page(c, &a->ask.limit, &a->ask.before, e);
 }
 
 int api_tasks(struct call *c, struct error *e) {
-    struct asking *a = asking_new(c);
+    struct asking *a = asking_new(c, tasks_run);
     int r = ask_from(c, a, e);
     if (r >= 0) tasks_take(a, &c->server->live);
-    return submit(a, tasks_run, r, e);
+    return later_submit(&a->is, r, e);
 }
 
 int api_containers(struct call *c, struct error *e) {
-    struct asking *a = asking_new(c);
+    struct asking *a = asking_new(c, containers_run);
     const char *all = call_query(c, "all");
     a->with_history = all && strcmp(all, "0") != 0 && strcmp(all, "false") != 0;
     containers_take(a, &c->server->live, NULL);
-    return submit(a, containers_run, 0, e);
+    return later_submit(&a->is, 0, e);
 }
 
 int api_container(struct call *c, struct error *e) {
-    struct asking *a = asking_new(c);
+    struct asking *a = asking_new(c, container_run);
     int r = 0;
     if (strlen(c->param[0]) >= sizeof a->container)
         r = fail(e, -ENOENT, "no container of this id or name is known");
     else
         snprintf(a->container, sizeof a->container, "%s", c->param[0]);
     if (r >= 0) containers_take(a, &c->server->live, c->param[0]);
-    a->result = (int)a->current_count; /* of several machines: the last */
+    a->is.result = (int)a->current_count; /* of several machines: the last */
     if (r >= 0) tasks_take(a, &c->server->live);
     a->ask.container = a->container;
     a->ask.limit = CONTAINER_TASKS;
-    return submit(a, container_run, r, e);
+    return later_submit(&a->is, r, e);
 }

@@ -7,6 +7,12 @@
 int api_exposition(struct call *c, struct error *e) {
     struct server *s = c->server;
     struct http_shared *text = exporter_text(&s->exporter, &s->live, s->settings.dcgm_names, clock_boot_ns());
+    struct http_shared *packed = c->takes_gzip ? exporter_packed(&s->exporter) : NULL;
+    if (packed) {
+        http_add_field(c->request, "Content-Encoding", "gzip");
+        http_add_field(c->request, "Vary", "Accept-Encoding");
+        text = packed;
+    }
     http_reply_shared(c->request, 200, "text/plain; version=0.0.4; charset=utf-8", text);
     return CALL_DONE;
 }

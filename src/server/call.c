@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "net/gzip.h"
 #include "server/routes.h"
 #include "server/server.h"
 
@@ -109,7 +110,7 @@ static void caller_gone(struct http_request *r) {
 struct call *call_new(struct server *s, struct http_request *r, const struct route *route) {
     struct call *c = calloc(1, sizeof *c);
     if (!c) abort();
-    *c = (struct call){.server = s, .request = r, .route = route};
+    *c = (struct call){.server = s, .request = r, .route = route, .takes_gzip = routes_take_gzip(r)};
     r->ctx = c;
     http_on_gone(r, caller_gone);
     return c;
@@ -126,6 +127,14 @@ void call_free(struct call *c) {
     free(c);
 }
 
+void call_pack(struct call *c, struct buf *out) {
+    AUTO(buf_done) struct buf packed = {0};
+    if (!c->takes_gzip || c->is_packed || !gzip_pack(out->s, out->len, &packed)) return;
+    c->is_packed = true;
+    buf_done(out);
+    *out = TAKE_STRUCT(packed);
+}
+
 void call_end(struct call *c, int result, const struct error *e) {
     struct http_request *r = c->request;
     if (r && result < 0) {
@@ -133,6 +142,9 @@ void call_end(struct call *c, int result, const struct error *e) {
     } else if (r) {
         int status = result >= 100 ? result : c->out.len ? 200 : 204;
         audit(c, status);
+        call_pack(c, &c->out);
+        if (c->is_packed) http_add_field(r, "Content-Encoding", "gzip");
+        if (c->is_packed) http_add_field(r, "Vary", "Accept-Encoding");
         http_reply(r, status, c->out.len ? "application/json" : NULL, c->out.s, c->out.len);
     }
     call_free(c);

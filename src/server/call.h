@@ -35,6 +35,8 @@ struct call {
     char address[48];                   /* of the caller; "unix" on the Unix socket */
     bool is_mutating;                   /* neither GET nor HEAD: it goes into the audit log */
     bool is_tls;                        /* as the browser sees it: also by the word of a trusted proxy */
+    bool takes_gzip;                    /* and is far enough away for it to be worth the time */
+    bool is_packed;                     /* out is gzip'd already */
     void *ctx;                          /* for a handler that answers later */
     /* private: values of the query's and the body's fields in the order of the route's tables */
     char *query[CALL_FIELDS_MAX], *body[CALL_FIELDS_MAX];
@@ -49,6 +51,10 @@ int call_query_number(const struct call *c, const char *name, double least, doub
                       struct error *e) MUST_CHECK;
 int call_field_number(const struct call *c, const char *name, double least, double most, double otherwise, double *ret,
                       struct error *e) MUST_CHECK;
+
+/* Packs an answer if that is asked for and worth it. On any thread, for a handler that answers later; call_end does it for
+ * the rest. */
+void call_pack(struct call *c, struct buf *out);
 
 /* Ends a call that was kept. */
 void call_end(struct call *c, int result, const struct error *e);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "model/exposition.h"
+#include "net/gzip.h"
 #include "server/exporter_tasks.h"
 
 #ifndef GPUMGR_VERSION
@@ -15,6 +16,7 @@
 
 void exporter_done(struct exporter *x) {
     http_shared_drop(x->text);
+    http_shared_drop(x->packed);
     *x = (struct exporter){0};
 }
 
@@ -111,8 +113,15 @@ struct http_shared *exporter_text(struct exporter *x, const struct live *l, bool
     exporter_tasks(&out, l, now_ns);
     if (has_dcgm) exposition_dcgm(&out, c.of, c.count);
     cards_done(&c);
-    http_shared_drop(x->text);
+    exporter_done(x);
     *x = (struct exporter){
         .version = l->version, .at_ns = now_ns, .has_dcgm = has_dcgm, .text = http_shared_new(out.s, out.len)};
     return x->text;
+}
+
+struct http_shared *exporter_packed(struct exporter *x) {
+    AUTO(buf_done) struct buf packed = {0};
+    if (!x->packed && gzip_pack(x->text->bytes, x->text->len, &packed))
+        x->packed = http_shared_new(packed.s, packed.len);
+    return x->packed;
 }

@@ -114,6 +114,10 @@ static bool is_local(const struct http_request *r) {
     return r->peer.is_loopback && !http_field(&r->head, "x-forwarded-for") && !http_field(&r->head, "forwarded");
 }
 
+bool routes_take_gzip(const struct http_request *r) {
+    return !r->peer.is_unix && !is_local(r) && http_list_has(http_field(&r->head, "accept-encoding"), "gzip");
+}
+
 static void ask_from(const struct server *s, const struct http_request *r, char *address, size_t room,
                      struct auth_ask *ret) {
     struct in6_addr origin = r->peer.address;

@@ -44,6 +44,9 @@ void routes_service(struct server *s, struct http_service *ret);
 /* Whether whoever sent this request is still signed in. ctx: the server. */
 bool routes_may_read(void *ctx, const struct http_request *r);
 
+/* Whether an answer should be packed: not for those on this machine, where the way costs less than the packing. */
+bool routes_take_gzip(const struct http_request *r);
+
 /* What is written from the table. */
 void routes_openapi(const char *base_path, struct buf *b);
 void routes_page(struct buf *b);

@@ -1,5 +1,6 @@
 """HTTP as it is on the wire: what is refused and how, what may follow on a connection, TLS, proxies, streams, the end."""
 
+import gzip
 import http.client
 import json
 import os
@@ -14,6 +15,7 @@ import warnings
 import pytest
 
 import server as server_module
+from hand_node import HandNode
 from server import SERVER, Server
 from simulator import wait_for
 
@@ -449,3 +451,28 @@ def test_without_descriptors_it_waits_and_goes_on(tmp_path, monkeypatch):
         wait_for(lambda: fds() < 30, "they are let go")
         assert s.tcp("GET", "/healthz").status == 200
         assert s.process.poll() is None
+
+
+# ---- answers that are packed for their way ----
+
+def test_answers_are_packed_for_those_who_ask_and_are_elsewhere(server):
+    token = server.unix("POST", "/api/v1/tokens", {"name": "t"}).json["token"]
+
+    def get(path, coding="gzip", origin="192.0.2.7"):
+        return server.tcp("GET", path, Authorization=f"Bearer {token}", Accept_Encoding=coding, X_Forwarded_For=origin)
+    for path in ("/api/v1/metrics", "/api/v1/openapi.json"):
+        plain, packed = get(path, "identity"), get(path)
+        assert plain.headers["Content-Encoding"] is None and len(plain.body) > 10000
+        assert packed.headers["Content-Encoding"] == "gzip" and packed.headers["Vary"] == "Accept-Encoding"
+        assert gzip.decompress(packed.body) == plain.body and len(packed.body) < len(plain.body) / 3
+        for same in (get(path, "gzip;q=0"), get(path, "br"), get(path, origin=None)):
+            assert same.body == plain.body, "not asked for, or on this machine"
+    assert get("/api/v1/session").headers["Content-Encoding"] is None, "what is short is left as it is, secrets above all"
+    with HandNode(server.dir / "run/server/link.sock") as node:
+        for pid in range(50):
+            node.task(pid + 1, ["GPU-a"], took=1.0)
+        wait_for(lambda: len(server.unix("GET", "/api/v1/tasks").json["tasks"]) == 50, "they are there")
+        tasks = get("/api/v1/tasks")  # from the history's thread
+        assert json.loads(gzip.decompress(tasks.body)) == get("/api/v1/tasks", "identity").json
+        text = gzip.decompress(get("/metrics").body)
+        assert text.startswith(b"# HELP gpumgr_build_info")
