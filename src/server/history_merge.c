@@ -142,29 +142,48 @@ static enum series_kind common_kind(const struct merge *m, uint64_t id, double s
     return kind;
 }
 
+/* What one source has of a series; there is room for it in the points. */
+struct piece {
+    struct source *source;
+    struct block_source from;
+    const struct block_entry *entry;
+    const int64_t *times;
+    size_t n;
+};
+
+/* 1, or 0: it has nothing of it. */
+static int piece_of(struct history *h, struct merge *m, size_t source, uint64_t id, struct piece *ret,
+                    struct error *e) {
+    struct source *s = &m->sources[source];
+    *ret = (struct piece){
+        .source = s, .from = {read_bytes, &s->bytes},
+             .entry = block_find(&s->block, id)
+    };
+    if (!ret->entry) return 0;
+    ret->n = s->block.times[ret->entry->times].n;
+    points_reserve(&m->p, m->p.n + ret->n);
+    int r = times_of(h, s, ret->entry->times, &ret->times, e);
+    return r < 0 ? r : 1;
+}
+
 static int merge_readings(struct history *h, struct merge *m, uint64_t id, double scale, struct error *e) {
     struct points *p = &m->p;
     double step = 1;
     enum series_kind kind = common_kind(m, id, scale, &step);
     p->n = 0;
     for (size_t i = 0; i < m->count; i++) {
-        struct source *s = &m->sources[i];
-        struct block_source from = {read_bytes, &s->bytes};
-        const struct block_entry *entry = block_find(&s->block, id);
-        const int64_t *times;
-        if (!entry) continue;
-        size_t n = s->block.times[entry->times].n;
-        int r = times_of(h, s, entry->times, &times, e);
+        struct piece s;
+        int r = piece_of(h, m, i, id, &s, e);
         if (r < 0) return r;
-        points_reserve(p, p->n + n);
-        memcpy(p->at_ms + p->n, times, n * sizeof *times);
-        r = block_column(&s->block, &from, h->coder, entry, 0, p->column[0] + p->n, e);
+        if (r == 0) continue;
+        memcpy(p->at_ms + p->n, s.times, s.n * sizeof *s.times);
+        r = block_column(&s.source->block, &s.from, h->coder, s.entry, 0, p->column[0] + p->n, e);
         if (r < 0) return r;
-        for (size_t k = p->n; kind == SERIES_REAL && entry->kind != SERIES_REAL && k < p->n + n; k++) {
-            double v = series_value(entry->kind, step_of(entry, scale), p->column[0][k]);
+        for (size_t k = p->n; kind == SERIES_REAL && s.entry->kind != SERIES_REAL && k < p->n + s.n; k++) {
+            double v = series_value(s.entry->kind, step_of(s.entry, scale), p->column[0][k]);
             memcpy(&p->column[0][k], &v, sizeof v);
         }
-        p->n += n;
+        p->n += s.n;
     }
     points_sort(p);
     if (kind == SERIES_REAL) { /* perhaps whole after all, now that they are together */
@@ -182,27 +201,22 @@ static int merge_rolls(struct history *h, struct merge *m, uint64_t id, double s
     enum series_kind kind = common_kind(m, id, scale, &step);
     p->n = 0;
     for (size_t i = 0; i < m->count; i++) {
-        struct source *s = &m->sources[i];
-        struct block_source from = {read_bytes, &s->bytes};
-        const struct block_entry *entry = block_find(&s->block, id);
-        const int64_t *times;
-        if (!entry) continue;
-        size_t n = s->block.times[entry->times].n;
-        int r = times_of(h, s, entry->times, &times, e);
-        points_reserve(p, p->n + n);
+        struct piece s;
+        int r = piece_of(h, m, i, id, &s, e);
+        if (r == 0) continue;
         for (unsigned k = 0; k < BLOCK_ROLL_COLUMNS && r >= 0; k++)
-            r = block_column(&s->block, &from, h->coder, entry, k, p->column[k], e);
+            r = block_column(&s.source->block, &s.from, h->coder, s.entry, k, p->column[k], e);
         if (r < 0) return r;
         struct roll *rolls = p->rolls + p->n;
-        if (!roll_from_columns(rolls, n, entry->kind != SERIES_REAL, times, p->column))
+        if (!roll_from_columns(rolls, s.n, s.entry->kind != SERIES_REAL, s.times, p->column))
             return fail(e, -EBADMSG, "a damaged rollup");
-        double worth = kind == SERIES_REAL ? step_of(entry, scale) : 1;
-        for (size_t k = 0; k < n && worth != 1; k++) {
+        double worth = kind == SERIES_REAL ? step_of(s.entry, scale) : 1;
+        for (size_t k = 0; k < s.n && worth != 1; k++) {
             rolls[k].min *= worth;
             rolls[k].max *= worth;
             rolls[k].rest *= worth;
         }
-        p->n += n;
+        p->n += s.n;
     }
     p->n = roll_settle(p->rolls, p->n);
     rolls_put(w, id, p, p->rolls, p->n, kind, step);

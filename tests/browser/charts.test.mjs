@@ -1,30 +1,12 @@
 // Ranges: zoom by dragging, step, presets, back through what was seen; comparing; groups; the guard by hand.
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { Instance, openBrowser, settled, signedIn, until, uuids } from './harness.mjs';
+import { before, test } from 'node:test';
+import { lab, settled, until } from './harness.mjs';
 
-let gpumgr, browser, context, troubles, ids;
-before(async () => {
-  gpumgr = await Instance.start();
-  browser = await openBrowser();
-  ({ context, troubles } = await signedIn(browser, gpumgr));
-  const page = await context.newPage();
-  await page.goto(gpumgr.url);
-  ids = await uuids(page);
-  await page.close();
-});
-afterEach(async () => { for (const page of context?.pages() ?? []) await page.close(); });
-after(async () => {
-  await browser?.close();
-  await gpumgr?.stop();
-});
-
-async function open(path) {
-  const page = await context.newPage();
-  await page.goto(gpumgr.url + path);
-  await settled(page);
-  return page;
-}
+const here = lab();
+let troubles, ids;
+before(async () => { ({ troubles, ids } = await here.begin()); });
+const { open } = here;
 const query = (page) => new URL(page.url()).searchParams;
 
 /** Pixels of a canvas that have colour: lines, dots and bars, not the grey axes. */

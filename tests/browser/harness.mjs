@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { after, afterEach } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
@@ -150,4 +151,33 @@ export async function settled(page) {
   await page.waitForSelector('main h1');
   await page.waitForFunction(() => document.documentElement.dataset.status === 'live');
   await page.waitForFunction(() => !document.querySelector('.plot.loading, .busy'));
+}
+
+/** What most files begin with: an instance, a browser, somebody signed in, the cards' UUIDs, from `begin` on. Pages are closed
+ * after each test, the rest after the last. */
+export function lab() {
+  const l = {
+    async begin(...flags) {
+      l.gpumgr = await Instance.start(...flags);
+      l.browser = await openBrowser();
+      Object.assign(l, await signedIn(l.browser, l.gpumgr));
+      const page = await l.context.newPage();
+      await page.goto(l.gpumgr.url);
+      l.ids = await uuids(page);
+      await page.close();
+      return l;
+    },
+    async open(path) {
+      const page = await l.context.newPage();
+      await page.goto(l.gpumgr.url + path);
+      await settled(page);
+      return page;
+    },
+  };
+  afterEach(async () => { for (const page of l.context?.pages() ?? []) await page.close(); });
+  after(async () => {
+    await l.browser?.close();
+    await l.gpumgr?.stop();
+  });
+  return l;
 }

@@ -1,30 +1,12 @@
 // Every page opens, shows live values, and stays within its server and its content policy.
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { Instance, openBrowser, pagesOf, settled, signedIn, until, uuids } from './harness.mjs';
+import { before, test } from 'node:test';
+import { lab, pagesOf, until } from './harness.mjs';
 
-let gpumgr, browser, context, troubles, ids;
-before(async () => {
-  gpumgr = await Instance.start();
-  browser = await openBrowser();
-  ({ context, troubles } = await signedIn(browser, gpumgr));
-  const page = await context.newPage();
-  await page.goto(gpumgr.url);
-  ids = await uuids(page);
-  await page.close();
-});
-afterEach(async () => { for (const page of context?.pages() ?? []) await page.close(); });
-after(async () => {
-  await browser?.close();
-  await gpumgr?.stop();
-});
-
-async function open(path) {
-  const page = await context.newPage();
-  await page.goto(gpumgr.url + path);
-  await settled(page);
-  return page;
-}
+const here = lab();
+let gpumgr, troubles, ids;
+before(async () => { ({ gpumgr, troubles, ids } = await here.begin()); });
+const { open } = here;
 
 const WANTED = {
   overview: ['[data-gpu="0"]', '[data-gpu="7"]', '.facts', '.attention'],

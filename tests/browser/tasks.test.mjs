@@ -4,11 +4,13 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { after, afterEach, before, test } from 'node:test';
-import { Instance, openBrowser, settled, signedIn, until, uuids } from './harness.mjs';
+import { after, before, test } from 'node:test';
+import { lab, settled, signedIn, until } from './harness.mjs';
 
 const TRAIN = 'ab'.repeat(32);
 const here = dirname(fileURLToPath(import.meta.url));
+const lab4 = lab();
+const { open } = lab4;
 let gpumgr, browser, context, troubles, ids, node;
 
 /** Tells the server of tasks and containers, and waits until all are told. */
@@ -24,32 +26,14 @@ async function tell(...rows) {
 const task = (pid, gpu, ago, took, deadline) => ({ pid, gpus: [ids[gpu]], ago, took, deadline, container: TRAIN, name: 'train-resnet' });
 
 before(async () => {
-  gpumgr = await Instance.start('--sim', '4');
-  browser = await openBrowser();
-  ({ context, troubles } = await signedIn(browser, gpumgr));
-  const page = await context.newPage();
-  await page.goto(gpumgr.url);
-  ids = await uuids(page);
-  await page.close();
+  ({ gpumgr, browser, context, troubles, ids } = await lab4.begin('--sim', '4'));
   node = spawn('/usr/bin/python3', ['-B', join(here, '../system/hand_node.py'), join(gpumgr.dir, 'run/server/link.sock')], { stdio: ['pipe', 'pipe', 'inherit'] });
   await tell(
     task(901, 3, 20, null, 60), task(902, 3, 90, null, 45), task(903, 3, 200, 40, 60), task(904, 3, 150, 80, 60),
     { id: TRAIN, name: 'train-resnet', deadline: 60, running: 2, hits: 1, misses: 2, float_s: 0, least_s: -20 },
   );
 });
-afterEach(async () => { for (const page of context?.pages() ?? []) await page.close(); });
-after(async () => {
-  node?.stdin.end();
-  await browser?.close();
-  await gpumgr?.stop();
-});
-
-async function open(path) {
-  const page = await context.newPage();
-  await page.goto(gpumgr.url + path);
-  await settled(page);
-  return page;
-}
+after(() => node?.stdin.end());
 
 test('tasks: hit, overdue and miss are unmistakable, also without colour', async () => {
   const page = await open('tasks');
