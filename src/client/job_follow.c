@@ -67,7 +67,7 @@ static int take_log(struct job_follow *f, const struct wire_frame *frame, struct
 }
 
 static int take_refusal(const struct wire_frame *frame, struct error *e) {
-    struct wire_job_result result;
+    struct wire_job_result result = {0};
     int r = wire_get_job_result(frame, &result, e);
     if (r < 0) return r;
     return result.result < 0 ? fail(e, result.result, "%s", result.text) : 0;

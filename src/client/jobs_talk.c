@@ -130,7 +130,7 @@ static int look_around(struct jobs_submit *s, struct buf *environment, struct er
 static int submit_some(struct jobs_talk *t, struct jobs_submit *s, const char *records, const size_t *len,
                        int64_t *ret_first, struct error *e) {
     AUTO(buf_done) struct buf b = {0};
-    struct wire_job_result result;
+    struct wire_job_result result = {0};
     s->request = ++t->request;
     size_t from = jobs_begin_submit(&b, s);
     for (unsigned i = 0; i < s->count; records += len[i++]) jobs_add_submit(&b, records, len[i]);

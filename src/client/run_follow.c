@@ -67,7 +67,7 @@ static int open_signals(struct error *e) {
 static int send_term(struct loop *l, struct error *e) {
     AUTO(jobs_talk_close) struct jobs_talk t = JOBS_TALK_CLOSED;
     AUTO(buf_done) struct buf b = {0};
-    struct wire_job_result result;
+    struct wire_job_result result = {0};
     int r = jobs_talk_open(&t, l->wish->dir, e);
     if (r < 0) return r;
     t.patience_ms = SIGNAL_MS;
