@@ -9,7 +9,7 @@
 #include "client/flags.h"
 #include "model/settings.h"
 
-enum { SETTINGS_MAX = 64, SETTINGS_FILE_MAX = 1 << 20 };
+enum { SETTINGS_MAX = 128, SETTINGS_FILE_MAX = 1 << 20 };
 
 enum origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
 
