@@ -52,7 +52,7 @@ void job_line_ended(const struct job_id *id, const struct job_news *n, struct bu
     put_how(n, ret);
     if (n->started_ns && n->ended_ns >= n->started_ns && n->elements <= 1) {
         number_age(n->ended_ns - n->started_ns, took, sizeof took);
-        buf_printf(ret, " after %s", took);
+        buf_printf(ret, " after %s", n->ended_ns - n->started_ns < NS_PER_S ? "less than a second" : took);
         if (*n->gpus) buf_printf(ret, " on GPU %s", n->gpus);
     }
     if (*n->text)

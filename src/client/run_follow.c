@@ -144,7 +144,8 @@ static void say(struct loop *l) {
     if (n->is_running && !l->has_said_run) say_it_runs(l);
     job_line_waiting(&l->wish->id, n, clock_real_ns(), &text);
     buf_printf(&key, "%s|%d|%s|%s", n->state, n->place, n->why, n->sooner);
-    if (!text.len) return;
+    bool is_told = *n->why || n->place > 0; /* before the queue has looked at it there is nothing to say */
+    if (!text.len || !is_told) return;
     job_line_put(&l->line, text.s, key.s);
     l->has_said_run = false; /* tried again: it will run again */
 }
