@@ -253,16 +253,19 @@ static bool take_labels(struct entry *e, const char *labels) {
     return true;
 }
 
-/* What an answer says about its state is older than an event that came while we waited for it. */
+/* What an answer says about its state is older than an event that came while we waited for it. And Docker's list lags behind
+ * its events: what it calls running although its end was told is described on its own, which waits for the end. */
 static void answer(struct engine *g, unsigned number, const struct container_said *said, int64_t asked_ns,
                    unsigned list) {
+    bool is_doubted = false;
     pthread_mutex_lock(&g->lock);
     struct entry *e = entry_of(g, number, said->facts.id);
     if (e) {
         bool is_new = !e->facts.state;
         const struct engine_facts was = e->facts;
         container_merge(&e->facts, said);
-        if (e->event_ns >= asked_ns) e->facts.state = was.state;
+        is_doubted = list && was.state == ENGINE_EXITED && is_running(&e->facts);
+        if (e->event_ns >= asked_ns || is_doubted) e->facts.state = was.state;
         if (!is_running(&e->facts)) e->facts.pid = 0;
         if (list)
             e->list = list;
@@ -272,6 +275,7 @@ static void answer(struct engine *g, unsigned number, const struct container_sai
         if (is_new || has_labels || !container_is_same(&was, &e->facts)) tell(g, ENGINE_FACTS, e->facts.id);
     }
     pthread_mutex_unlock(&g->lock);
+    if (is_doubted) talk_ask(&g->place[number].talk, said->facts.id);
 }
 
 static void on_listed(void *ctx, unsigned number, const struct container_said *said, int64_t asked_ns) {

@@ -37,9 +37,17 @@ def sweep():
     for note in Path(RUN_DIRS).glob("*/watched"):
         with contextlib.suppress(OSError, ValueError, KeyError):
             left = json.loads(note.read_text())
-            line = Path(f"/proc/{left['pid']}/cmdline")
-            if note.stat().st_uid == os.geteuid() and str(note.parent) in left["places"] and not (line.exists() and __file__ in line.read_text()):
+            run = str(note.parent)
+            if note.stat().st_uid == os.geteuid() and run in left["places"] and not is_watched(left["pid"], run):
                 end_all(left["places"])
+
+
+def is_watched(pid, run):
+    """Whether that process is the watcher of this directory, from whichever copy of this file."""
+    try:
+        return run in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return False
 
 
 def everybody():

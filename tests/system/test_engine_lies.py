@@ -209,6 +209,29 @@ def test_what_it_said_before_stays(spot):
         assert follow.ask(ONE)["name"] == "one"
 
 
+@pytest.mark.parametrize("state", ["exited", "running"])
+def test_a_list_that_lags_behind_the_events(spot, state):
+    """Docker says that one ended, and lists it as running for a moment: how it is described counts. It may run again, too."""
+    row = json.dumps([{"Id": ONE, "Names": ["/one"], "Image": "i:1", "Labels": {}, "State": "running", "Created": 1794700000}]).encode()
+    described = json.loads(description(ONE))
+    described["State"] = {"Status": state, "Pid": 7 if state == "running" else 0}
+    engine = Engine(spot / "engine", rows=once(whole(row)))
+    with Follow(spot / "engine", "", spot) as follow:
+        follow.wait(ONE, state="running", pid=7)
+        engine.say(event("die", ONE, name="one"))
+        follow.wait(ONE, news="ended", state="exited")
+        engine.answers["describe"] = once(whole(json.dumps(described).encode()))
+        before, heard = len(engine.asked), len(follow.news)
+        for one in engine.listeners:
+            one.shutdown(socket.SHUT_RDWR)
+        engine.listeners.clear()
+        wait_for(lambda: "describe" in engine.asked[before:], "it is asked of")
+        assert "list" in engine.asked[before:engine.asked.index("describe", before)]
+        wait_for(lambda: follow.ask(ONE)["state"] == state, state)
+        assert state == "running" or all(n["state"] == "exited" for n in follow.news[heard:]), follow.news[heard:]
+    engine.close()
+
+
 def test_an_engine_that_does_not_answer_raises_the_base_rate(spot):
     """Told once when it falls silent, told again for samplers that were restarted, taken back when it is well."""
     sampler, hangs = Sampler(spot), threading.Event()
