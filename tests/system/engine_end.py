@@ -26,7 +26,7 @@ class EngineEnd:
         sweep()
         places = list(map(str, (run, *more)))
         self.process = subprocess.Popen([sys.executable, "-S", __file__, *places], stdin=subprocess.PIPE, start_new_session=True)
-        (Path(run) / "watched").write_text(json.dumps({"pid": self.process.pid, "places": places}))
+        (Path(run) / "watcher").write_text(json.dumps({"pid": self.process.pid, "places": places}))
 
     def now(self):
         self.process.communicate(timeout=60)
@@ -34,7 +34,7 @@ class EngineEnd:
 
 def sweep():
     """Ends what others left behind: engines whose watcher is dead."""
-    for note in Path(RUN_DIRS).glob("*/watched"):
+    for note in Path(RUN_DIRS).glob("*/watcher"):
         with contextlib.suppress(OSError, ValueError, KeyError):
             left = json.loads(note.read_text())
             run = str(note.parent)
