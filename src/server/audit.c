@@ -29,19 +29,20 @@ struct line {
     char user[64], means[16], address[64], method[8], path[256];
 };
 
+static int line_write(struct sql *db, const struct line *l, int64_t status, struct error *e) {
+    int r = sql_do(db, e, "INSERT INTO audit(time,user,means,address,method,path,status) VALUES(?,?,?,?,?,?,?)",
+                   "isssssi", l->time, l->user, l->means, l->address, l->method, l->path, status);
+    return r < 0 ? r : 0;
+}
+
 static int write_line(struct sql *db, void *ctx, struct error *e) {
     const struct line *l = ctx;
-    int r = sql_do(db, e, "INSERT INTO audit(time,user,means,address,method,path,status) VALUES(?,?,?,?,?,?,?)",
-                   "isssssi", l->time, l->user, l->means, l->address, l->method, l->path, l->status);
-    return r < 0 ? r : 0;
+    return line_write(db, l, l->status, e);
 }
 
 static void written(void *ctx, int result, const struct error *e) { free(ctx); }
 
-void audit_add(struct state *s, const struct audit_line *line) {
-    struct line *l = calloc(1, sizeof *l);
-    struct error ignored;
-    if (!l) abort();
+static void line_copy(struct line *l, const struct audit_line *line) {
     l->time = line->time;
     l->status = line->status;
     snprintf(l->user, sizeof l->user, "%s", line->user);
@@ -49,8 +50,52 @@ void audit_add(struct state *s, const struct audit_line *line) {
     snprintf(l->address, sizeof l->address, "%s", line->address);
     snprintf(l->method, sizeof l->method, "%s", line->method);
     snprintf(l->path, sizeof l->path, "%s", line->path);
+}
+
+void audit_add(struct state *s, const struct audit_line *line) {
+    struct line *l = calloc(1, sizeof *l);
+    struct error ignored;
+    if (!l) abort();
+    line_copy(l, line);
     /* When the queue is full the call itself could not be carried out either: it was refused as unavailable. */
     if (state_submit(s, write_line, written, l, &ignored) < 0) free(l);
+}
+
+/* The store thread's between its two jobs, which it does in their order; status is the second's alone. */
+struct audit_open {
+    struct line line;
+    int64_t id, status;
+};
+
+static int begin_work(struct sql *db, void *ctx, struct error *e) {
+    struct audit_open *o = ctx;
+    int r = line_write(db, &o->line, 0, e);
+    if (r >= 0) o->id = sql_last_id(db);
+    return r;
+}
+
+/* A row that was not committed is written whole. */
+static int end_work(struct sql *db, void *ctx, struct error *e) {
+    const struct audit_open *o = ctx;
+    int r = sql_do(db, e, "UPDATE audit SET status=? WHERE id=? AND status=0", "ii", o->status, o->id);
+    return r == 0 ? line_write(db, &o->line, o->status, e) : r;
+}
+
+struct audit_open *audit_begin(struct state *s, const struct audit_line *line) {
+    struct audit_open *o = calloc(1, sizeof *o);
+    struct error ignored;
+    if (!o) abort();
+    line_copy(&o->line, line);
+    if (state_submit(s, begin_work, NULL, o, &ignored) >= 0) return o;
+    free(o);
+    return NULL;
+}
+
+void audit_end(struct state *s, struct audit_open *open, int status) {
+    struct error ignored;
+    open->status = status;
+    /* Where there is no room for the second job the first may still wait: its memory stays. */
+    (void)!state_submit(s, end_work, written, open, &ignored);
 }
 
 int audit_trim(struct sql *db, int keep, int keep_nobody, struct error *e) {

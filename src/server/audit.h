@@ -1,6 +1,6 @@
 /* The audit log: one row for every mutating call, refused ones too: who, by what means, from where, what, and how it
- * ended. The newest 100,000 are kept, and 10,000 of those
- * who were not signed in. */
+ * ended. The row of somebody who is signed in is written before what he changes (audit_begin): no crash leaves a change
+ * without its row, only a row whose status is 0. The newest 100,000 are kept, and 10,000 of those who were not signed in. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,6 +27,12 @@ bool audit_gate(struct audit_gate *g, int64_t now_s, int64_t *ret_left_out);
 
 /* Copies the line and writes it soon. */
 void audit_add(struct state *s, const struct audit_line *line);
+
+/* The same in two steps: with status 0 before whatever is submitted to the state after this, and how it ended. begin: NULL
+ * when too much waits. end takes what begin gave. */
+struct audit_open;
+struct audit_open *audit_begin(struct state *s, const struct audit_line *line);
+void audit_end(struct state *s, struct audit_open *open, int status);
 
 /* On the store thread, now and then: reads the whole table. */
 int audit_trim(struct sql *db, int keep, int keep_nobody, struct error *e) MUST_CHECK;

@@ -439,15 +439,31 @@ void auth_flush(struct auth *a, int64_t now_s) {
     if (state_submit(a->setup.state, write_last, NULL, s, &ignored) < 0) seen_free(s);
 }
 
-void auth_audit(struct auth *a, const struct caller *caller, const char *address, const char *method, const char *path,
-                int status, int64_t now_s) {
+static const char *means_of(const struct caller *caller) {
     static const char *const means[] = {
         [BY_NOTHING] = "", [BY_SESSION] = "session", [BY_TOKEN] = "token", [BY_PEER] = "unix"};
+    return means[caller->means];
+}
+
+struct audit_open *auth_audit_begin(struct auth *a, const struct caller *caller, const char *address,
+                                    const char *method, const char *path, int64_t now_s) {
+    return audit_begin(a->setup.state, &(struct audit_line){.time = now_s,
+                                                            .user = caller->name,
+                                                            .means = means_of(caller),
+                                                            .address = address,
+                                                            .method = method,
+                                                            .path = path});
+}
+
+void auth_audit_end(struct auth *a, struct audit_open *open, int status) { audit_end(a->setup.state, open, status); }
+
+void auth_audit(struct auth *a, const struct caller *caller, const char *address, const char *method, const char *path,
+                int status, int64_t now_s) {
     int64_t left_out = 0;
     char words[64];
     struct audit_line line = {.time = now_s,
                               .user = caller->name,
-                              .means = means[caller->means],
+                              .means = means_of(caller),
                               .address = address,
                               .method = method,
                               .path = path,

@@ -84,6 +84,10 @@ void auth_tick(struct auth *a, int64_t now_s);
 void auth_flush(struct auth *a, int64_t now_s);
 
 /* One line of the audit log, written soon: every mutating call has one, refused ones too. */
+/* Before a call of somebody who is signed in is carried out; NULL: too much waits. Ended by auth_audit_end. */
+struct audit_open *auth_audit_begin(struct auth *a, const struct caller *caller, const char *address,
+                                    const char *method, const char *path, int64_t now_s);
+void auth_audit_end(struct auth *a, struct audit_open *open, int status);
 void auth_audit(struct auth *a, const struct caller *caller, const char *address, const char *method, const char *path,
                 int status, int64_t now_s);
 

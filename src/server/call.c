@@ -57,14 +57,18 @@ void call_refuse_request(struct http_request *r, int status, const char *code, c
 
 /* Every call that may change something is in the log, with how it ended. */
 static void audit(struct call *c, int status) {
-    if (!c->is_mutating) return;
+    if (c->audit) auth_audit_end(c->server->auth, c->audit, status);
+    if (c->audit || !c->is_mutating || !c->request) {
+        c->audit = NULL;
+        return;
+    }
     auth_audit(c->server->auth, &c->who, c->address, http_method_name(c->request->head.method), c->request->head.path,
                status, clock_real_ns() / NS_PER_S);
 }
 
 void call_refuse(struct call *c, int status, const char *code, const char *sentence) {
-    if (!c->request) return;
     audit(c, status);
+    if (!c->request) return;
     call_refuse_request(c->request, status, code, sentence);
 }
 
@@ -137,11 +141,12 @@ void call_pack(struct call *c, struct buf *out) {
 
 void call_end(struct call *c, int result, const struct error *e) {
     struct http_request *r = c->request;
-    if (r && result < 0) {
+    int status = result >= 100 ? result : c->out.len ? 200 : 204;
+    if (result < 0)
         refuse_errno(c, result, e->text);
-    } else if (r) {
-        int status = result >= 100 ? result : c->out.len ? 200 : 204;
-        audit(c, status);
+    else
+        audit(c, status); /* also of a caller who did not wait */
+    if (r && result >= 0) {
         call_pack(c, &c->out);
         if (c->is_packed) http_add_field(r, "Content-Encoding", "gzip");
         if (c->is_packed) http_add_field(r, "Vary", "Accept-Encoding");

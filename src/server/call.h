@@ -18,6 +18,7 @@
 #include "net/http_server.h"
 #include "server/auth.h"
 
+struct audit_open;
 struct server;
 struct route;
 
@@ -37,6 +38,7 @@ struct call {
     bool is_tls;                        /* as the browser sees it: also by the word of a trusted proxy */
     bool takes_gzip;                    /* and is far enough away for it to be worth the time */
     bool is_packed;                     /* out is gzip'd already */
+    struct audit_open *audit;           /* its line of the audit log, begun before it is carried out; NULL: none yet */
     void *ctx;                          /* for a handler that answers later */
     /* private: values of the query's and the body's fields in the order of the route's tables */
     char *query[CALL_FIELDS_MAX], *body[CALL_FIELDS_MAX];

@@ -64,7 +64,7 @@ const struct route routes[] = {
     {HTTP_PUT,    "/api/v1/users/{name}",  ADMIN,  accounts_user_put,    "Make or change an account", "200, or 201 for a new one, and the account", .body = accounts_user_body, .body_max = 4096},
     {HTTP_DELETE, "/api/v1/users/{name}",  ADMIN,  accounts_user_drop,   "Remove an account, with its sessions and tokens", "204"},
     {HTTP_PUT,    "/api/v1/users/{name}/password", MEMBER, accounts_password, "Set or remove a password: one's own, or as an administrator", "204; other sessions of the account end", .body = accounts_password_body, .body_max = 4096},
-    {HTTP_GET,    "/api/v1/audit",         ADMIN,  accounts_audit,       "Mutating calls, the newest first", "`{audit: [{id, time, user, means, address, method, path, status}], next}`", .query = accounts_audit_query},
+    {HTTP_GET,    "/api/v1/audit",         ADMIN,  accounts_audit,       "Mutating calls, the newest first", "`{audit: [{id, time, user, means, address, method, path, status}], next}`; status 0: under way, or the server was killed meanwhile", .query = accounts_audit_query},
 };
 /* clang-format on */
 const size_t route_count = ARRAY_LEN(routes);
@@ -220,13 +220,22 @@ static const char *below(const struct server *s, const struct http_request *r) {
     return r->peer.is_unix ? r->head.path : NULL; /* there is no proxy there, and our commands know of no base path */
 }
 
+/* Who is signed in has his line before he changes anything. */
+static int audit_begun(struct call *c, struct error *e) {
+    if (!c->is_mutating || !*c->who.name || c->route->need == OPEN) return 0; /* a sign-in's is who he becomes */
+    c->audit = auth_audit_begin(c->server->auth, &c->who, c->address, http_method_name(c->request->head.method),
+                                c->request->head.path, clock_real_ns() / NS_PER_S);
+    return c->audit ? 0 : fail(e, -EAGAIN, "the server has more to write than its disk takes; try again in a moment");
+}
+
 static void run(struct call *c) {
     struct error e = {0};
     if (!may_call(c)) {
         call_free(c);
         return;
     }
-    int r = call_read_query(c, &e);
+    int r = audit_begun(c, &e);
+    if (r >= 0) r = call_read_query(c, &e);
     if (r >= 0) r = call_read_body(c, &e);
     if (r >= 0) r = c->route->handle(c, &e);
     if (r == CALL_LATER) return;

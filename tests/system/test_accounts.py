@@ -603,6 +603,26 @@ def test_bad_words_are_one_sentence(server, words):
 
 # ---- killed at any moment ----
 
+def test_no_change_without_its_line_in_the_audit_log(server):
+    random.seed(7)
+    made = 0
+    for _ in range(10):
+        killer = threading.Timer(random.uniform(0.002, 0.06), server.process.kill)  # the moment is meant to be any
+        killer.start()
+        while True:
+            try:
+                server.unix("PUT", f"/api/v1/groups/g{made}", {"members": ["node:a"]})
+            except (OSError, http.client.HTTPException):
+                break
+            made += 1
+        made += 1  # the one that was under way
+        server.process.wait()
+        server.start()
+    groups = {g["name"] for g in server.unix("GET", "/api/v1/groups").json["groups"]}
+    lines = {r["path"].rsplit("/", 1)[1]: r["status"] for r in server.unix("GET", "/api/v1/audit?limit=1000").json["audit"]}
+    assert len(groups) > 10 and groups <= lines.keys()
+    assert set(lines.values()) <= {0, 201}
+
 def test_what_was_acknowledged_outlives_a_kill(server):
     random.seed(4)
     cookies, used = [], []
