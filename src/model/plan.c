@@ -44,6 +44,19 @@ static int64_t end_of(const struct plan_run *r, int64_t now_ns) {
     return plan_sum(now_ns, more > 1000000000 ? more : 1000000000);
 }
 
+/* How much of a GPU a share is. */
+static double worth_of(const struct plan *p, uint64_t share, uint32_t gpu) {
+    uint64_t all = p->w->gpu[gpu].memory_bytes;
+    return share && all ? (double)share / (double)all : 1;
+}
+
+double plan_held(const struct plan *p, const struct plan_run *r) {
+    double sum = 0;
+    for (uint16_t k = 0; k < r->gpus; k++)
+        if (r->gpu[k] < p->w->gpus) sum += worth_of(p, r->share_bytes, r->gpu[k]);
+    return sum;
+}
+
 static void add_runs(struct plan *p) {
     const struct plan_world *w = p->w;
     for (uint32_t u = 0; u < w->users; u++) p->held[u] = 0;
@@ -51,7 +64,6 @@ static void add_runs(struct plan *p) {
         const struct plan_run *r = &w->run[i];
         for (uint16_t k = 0; k < r->gpus; k++) {
             if (r->gpu[k] >= w->gpus) continue; /* a GPU that is gone */
-            const struct plan_gpu *g = &w->gpu[r->gpu[k]];
             timeline_add(&p->now, r->gpu[k],
                          (struct slot){.from = INT64_MIN,
                                        .to = end_of(r, w->now_ns),
@@ -59,9 +71,8 @@ static void add_runs(struct plan *p) {
                                        .who = i,
                                        .user = r->user,
                                        .kind = SLOT_RUN});
-            double part = r->share_bytes && g->memory_bytes ? (double)r->share_bytes / (double)g->memory_bytes : 1;
-            p->held[r->user] += part;
         }
+        p->held[r->user] += plan_held(p, r);
     }
     for (uint32_t i = 0; i < w->windows; i++) {
         const struct plan_window *v = &w->window[i];
@@ -129,8 +140,7 @@ void plan_begin(struct plan *p, const struct plan_world *w) {
 /* ---- one job ---- */
 
 double plan_need(const struct plan *p, const struct plan_job *j) {
-    uint64_t memory = p->w->gpus ? p->w->gpu[0].memory_bytes : 0;
-    return !j->share_bytes ? j->gpus : memory ? (double)j->share_bytes / (double)memory : 1;
+    return j->share_bytes && p->w->gpus ? worth_of(p, j->share_bytes, 0) : j->gpus;
 }
 
 enum plan_bar_to_start plan_try(struct plan *p, uint32_t job, struct shape **ret_shape, struct fit *ret) {
@@ -148,7 +158,7 @@ enum plan_bar_to_start plan_try(struct plan *p, uint32_t job, struct shape **ret
     return START_BUSY;
 }
 
-void plan_grant(struct plan *p, uint32_t job, const struct shape *s, const struct fit *f) {
+double plan_grant(struct plan *p, uint32_t job, const struct shape *s, const struct fit *f) {
     const struct plan_job *j = &p->w->job[job];
     int64_t ns = j->expect_ns ? j->expect_ns : j->most_ns ? j->most_ns : PLAN_NEVER;
     for (int i = 0; i < f->gpus; i++)
@@ -160,9 +170,11 @@ void plan_grant(struct plan *p, uint32_t job, const struct shape *s, const struc
                                    .user = j->user,
                                    .kind = SLOT_GIVEN});
     if (!s->share) p->open -= (uint32_t)f->gpus;
-    p->held[j->user] += plan_need(p, j);
+    double worth = worth_of(p, s->share, f->gpu[0]) * f->gpus;
+    p->held[j->user] += worth;
     p->left[job]--;
     if (p->room[job] != UINT32_MAX) p->room[job]--;
+    return worth;
 }
 
 void plan_keep(struct plan *p, uint32_t job, struct shape *s) {
@@ -193,16 +205,17 @@ size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_g
     plan_begin(p, w);
     for (uint32_t j; p->open && (j = order_next(p)) != PLAN_NONE;) {
         enum plan_bar_to_start bar = plan_try(p, j, &s, &f);
+        double worth = plan_need(p, &w->job[j]);
         if (bar == START_NOW) {
             p->grant = plan_grow(p->grant, &p->grant_cap, p->grants + 1, sizeof *p->grant);
             struct plan_grant *g = &p->grant[p->grants++];
             *g = (struct plan_grant){.job = j, .gpus = (uint16_t)f.gpus};
             memcpy(g->gpu, f.gpu, (size_t)f.gpus * sizeof *g->gpu);
-            plan_grant(p, j, s, &f);
+            worth = plan_grant(p, j, s, &f);
         } else if (bar == START_BUSY) {
             plan_keep(p, j, s);
         }
-        order_took(p, bar == START_NOW && p->left[j] > 0);
+        order_took(p, worth, bar == START_NOW && p->left[j] > 0);
     }
     *ret = p->grant;
     return p->grants;

@@ -120,6 +120,7 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
         struct plan_reason *r = p->ask[j] == PLAN_NONE ? NULL : &ret[p->ask[j]];
         bool is_first = p->left[j] == w->job[j].elements;
         enum plan_bar_to_start bar = plan_try(p, j, &s, &f);
+        double worth = plan_need(p, &w->job[j]);
         if (is_first) place_now++;
         if (r && is_first) r->place = place_now;
         if (bar == START_NOW) {
@@ -129,13 +130,13 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
                 strcpy(r->why, "it starts now");
             }
             place(p, j, s, &f);
-            plan_grant(p, j, s, &f);
+            worth = plan_grant(p, j, s, &f);
         } else {
             explain(p, j, s, bar, r);
             if (bar == START_BUSY) plan_keep(p, j, s);
         }
         bool is_again = bar == START_NOW && p->left[j] > 0;
         if (r && !is_again) left--;
-        order_took(p, is_again);
+        order_took(p, worth, is_again);
     }
 }

@@ -70,9 +70,10 @@ static bool pick_listed(const struct plan *p, const struct timeline *t, const st
     return ret->gpus == s->gpus;
 }
 
-/* Of the node's, those that are there from then on for so long; false: too few. */
+/* Of the node's, those that are there from then on for so long; false: too few. What is only planned does not mind what
+ * others want: they may be gone by then. */
 static bool pick(struct plan *p, const struct timeline *t, const struct shape *s, uint32_t node, int64_t at, int64_t ns,
-                 struct fit *ret) {
+                 bool is_now, struct fit *ret) {
     size_t count = 0;
     *ret = (struct fit){.at = at, .node = node};
     if (s->is_listed) return pick_listed(p, t, s, node, at, ns, ret);
@@ -80,7 +81,9 @@ static bool pick(struct plan *p, const struct timeline *t, const struct shape *s
     p->choice = plan_grow(p->choice, &p->choice_cap, p->node_first[node + 1] - p->node_first[node], sizeof *p->choice);
     for (uint32_t g = p->node_first[node]; g < p->node_first[node + 1]; g++) {
         int64_t gap = plan_is_in(p, s, g) ? plan_gap(p, t, s, g, at) : 0;
-        if (gap > 0 && gap >= ns) p->choice[count++] = choice_of(p, t, s, g, at, gap);
+        if (gap <= 0 || gap < ns) continue;
+        p->choice[count] = choice_of(p, t, s, g, at, gap);
+        p->choice[count++].is_wanted &= is_now;
     }
     if (count < (size_t)s->gpus) return false;
     qsort(p->choice, count, sizeof *p->choice, by_harm);
@@ -151,7 +154,7 @@ bool plan_fit_now(struct plan *p, const struct shape *s, int64_t ns, struct fit 
         node = n;
         best = is;
     }
-    return node != PLAN_NONE && pick(p, &p->now, s, node, p->w->now_ns, ns, ret);
+    return node != PLAN_NONE && pick(p, &p->now, s, node, p->w->now_ns, ns, true, ret);
 }
 
 /* When the node has enough of them for so long, at the same time. Each round the answer can only be later than the k-th of
@@ -180,7 +183,7 @@ bool plan_fit_later(struct plan *p, const struct timeline *t, const struct shape
         least = at;
         node = n;
     }
-    return node != PLAN_NONE && pick(p, t, s, node, least, ns, ret);
+    return node != PLAN_NONE && pick(p, t, s, node, least, ns, false, ret);
 }
 
 bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct shape *s, int64_t ns, struct fit *ret) {
@@ -202,7 +205,7 @@ bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct sh
     struct {
         int64_t at;
         uint32_t gpu;
-    } least[JOB_GPUS_MAX];
+    } least[JOB_GPUS_MAX] = {0};
     for (uint32_t g = p->node_first[ret->node]; g < p->node_first[ret->node + 1]; g++) {
         if (!plan_is_in(p, s, g)) continue;
         int64_t at = plan_free_from(p, t, s, g, p->w->now_ns, ns);

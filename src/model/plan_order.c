@@ -77,6 +77,19 @@ static void urgent_add(struct plan *p, uint32_t j) {
     o->urgent[at] = j;
 }
 
+/* What a user's later jobs got by going past his first does not count against that one: else it would lose its place to
+ * others because it let them by. */
+static void forgive(struct plan *p) {
+    struct order *o = &p->order;
+    for (uint32_t i = 0; i < o->heap_len; i++) o->user[o->heap[i]].past_s = 0;
+    for (uint32_t i = 0; i < p->w->runs; i++) {
+        const struct plan_run *r = &p->w->run[i];
+        struct order_user *u = &o->user[r->user];
+        if (u->first != PLAN_NONE && r->job > p->w->job[u->first].id) u->past_s += plan_held(p, r) * HELD_S;
+    }
+    for (uint32_t i = 0; i < o->heap_len; i++) o->user[o->heap[i]].charge_s -= o->user[o->heap[i]].past_s;
+}
+
 static void deal(struct plan *p, uint32_t first) {
     struct order *o = &p->order;
     o->urgents = o->urgent_at = o->heap_len = 0;
@@ -98,6 +111,7 @@ static void deal(struct plan *p, uint32_t first) {
         o->next[j] = PLAN_NONE;
     }
     o->is_heap = false;
+    forgive(p);
 }
 
 uint32_t order_next(struct plan *p) {
@@ -116,11 +130,13 @@ uint32_t order_next(struct plan *p) {
     return o->job;
 }
 
-void order_took(struct plan *p, bool is_again) {
+void order_took(struct plan *p, double gpus, bool is_again) {
     struct order *o = &p->order;
     const struct plan_job *j = &p->w->job[o->job];
     struct order_user *u = &o->user[j->user];
-    u->charge_s += (j->share_bytes ? 0.25 : j->gpus) * HELD_S;
+    u->charge_s += gpus * HELD_S; /* as it will count when he holds them: the next pass sees the same order */
+    u->charge_s += u->past_s;
+    u->past_s = 0;
     if (o->is_by_urgent) {
         if (!is_again) o->urgent_at++;
         return;

@@ -1,6 +1,8 @@
 /* What the files plan*.c share, and nobody else. */
 #pragma once
+
 #include "model/plan.h"
+#include "model/plan_order.h"
 
 /* ---- time: what each GPU is taken for, and when ---- */
 
@@ -44,28 +46,6 @@ struct shape {
     size_t mask;      /* where its GPUs lie in plan.masks */
 };
 
-/* ---- order ---- */
-
-struct order_user {
-    double charge_s;
-    uint32_t first, last; /* his jobs of the class, by next */
-};
-
-struct order {
-    uint32_t by_priority[2 * JOB_PRIORITY_MAX + 1]; /* the first job of each; PLAN_NONE: none */
-    int priority;                                   /* of the class that is walked */
-    uint32_t *next;                                 /* by job */
-    uint32_t *urgent;                               /* jobs of the class, the earliest deadline first */
-    uint32_t urgents, urgent_at;
-    uint32_t *heap; /* users with jobs in the class */
-    uint32_t heap_len;
-    struct order_user *user;
-    uint32_t job;      /* that was handed out last */
-    bool is_by_urgent; /* and from where */
-    bool is_heap;      /* not yet while urgent ones are handed out */
-    size_t jobs_cap, urgent_cap, heap_cap, users_cap;
-};
-
 struct choice { /* a GPU that would do, and what speaks against it */
     uint32_t gpu;
     bool is_wanted;
@@ -104,12 +84,6 @@ struct plan {
         grant_cap, bar_cap, choice_cap, ask_cap;
 };
 
-/* plan_order.c */
-void order_begin(struct plan *p);
-uint32_t order_next(struct plan *p);            /* PLAN_NONE: there are no more */
-void order_took(struct plan *p, bool is_again); /* is_again: more elements of the same job may follow */
-void order_done(struct order *o);
-
 /* plan_fit.c */
 struct fit { /* GPUs of one node from a time on */
     int64_t at;
@@ -141,9 +115,11 @@ void plan_begin(struct plan *p, const struct plan_world *w);
 enum plan_bar_to_start { START_NOW, START_GPUS, START_WEEK, START_ROOM, START_OUT, START_BUSY };
 /* Whether an element of the job starts now. GPUs that are kept: by plan_keep. */
 enum plan_bar_to_start plan_try(struct plan *p, uint32_t job, struct shape **ret_shape, struct fit *ret);
-void plan_grant(struct plan *p, uint32_t job, const struct shape *s, const struct fit *f);
+double plan_grant(struct plan *p, uint32_t job, const struct shape *s, const struct fit *f); /* GPUs' worth */
 void plan_keep(struct plan *p, uint32_t job, struct shape *s);
-double plan_need(const struct plan *p, const struct plan_job *j); /* GPUs' worth: a share is a part of one */
+/* GPUs' worth: a share is a part of one. */
+double plan_need(const struct plan *p, const struct plan_job *j);
+double plan_held(const struct plan *p, const struct plan_run *r);
 
 /* plan_words.c: before GPUs are kept for the job itself */
 void plan_why(struct plan *p, uint32_t job, const struct shape *s, enum plan_bar_to_start bar, struct plan_reason *ret);

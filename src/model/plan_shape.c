@@ -70,9 +70,10 @@ struct shape plan_shape_try(struct plan *p, const struct plan_job *j) {
 }
 
 static void rehash(struct plan *p) {
+    size_t cap = p->table_cap ? p->table_cap : 1;
     for (size_t i = 0; i < p->table_cap; i++) p->shape_of[i] = PLAN_NONE;
     for (uint32_t i = 0; i < p->shapes; i++) {
-        uint32_t *head = &p->shape_of[p->shape[i].hash % p->table_cap];
+        uint32_t *head = &p->shape_of[p->shape[i].hash % cap];
         p->shape[i].next = *head;
         *head = i;
     }
@@ -86,7 +87,7 @@ struct shape *plan_shape(struct plan *p, const struct plan_job *j) {
     find_gpus(p, &s);
     p->masks_len += p->mask_words;
     p->shape = plan_grow(p->shape, &p->shape_cap, p->shapes + 1u, sizeof *p->shape);
-    if (p->shapes * 2 > p->table_cap) {
+    if (p->shapes * 2u > p->table_cap) {
         p->shape_of = plan_grow(p->shape_of, &p->table_cap, p->table_cap * 2, sizeof *p->shape_of);
         rehash(p);
     }

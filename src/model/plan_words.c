@@ -186,9 +186,9 @@ void plan_why(struct plan *p, uint32_t job, const struct shape *s, enum plan_bar
 /* Whether it would start now if it asked for this instead. */
 static bool would_start(struct plan *p, const struct plan_job *j, struct fit *f, int64_t *most) {
     const struct plan_user *u = &p->w->user[j->user];
+    *most = 0;
     if (u->gpus_max && p->held[j->user] + plan_need(p, j) > u->gpus_max + 1e-9) return false;
     struct shape s = plan_shape_try(p, j);
-    *most = 0;
     return s.is_possible && plan_fit_now(p, &s, j->most_ns ? j->most_ns : PLAN_NEVER, f, most);
 }
 

@@ -312,8 +312,8 @@ static void fair_share(void **state) {
     now.user[ADA].weight = 100;
     EXPECT("1:0 2:1 3:2 4:3");
     now.user[ADA] = (struct plan_user){.name = "ada", .seconds_left = INFINITY};
-    run("0,1", 0)->user = ADA;
-    EXPECT("5:2 6:3"); /* what he holds counts */
+    run("0,1", 0)->job = 0; /* came before the first that waits */
+    EXPECT("5:2 6:3");      /* what he holds counts */
 }
 
 static void user_limits(void **state) {

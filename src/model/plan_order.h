@@ -1,0 +1,32 @@
+/* Who comes before whom, handed out one after the other. For plan*.c alone. */
+#pragma once
+
+#include "model/plan.h"
+
+struct plan;
+
+struct order_user {
+    double charge_s, past_s; /* past: of what went past his first, and is not counted before that had its turn */
+    uint32_t first, last;    /* his jobs of the class, by next */
+};
+
+struct order {
+    uint32_t by_priority[2 * JOB_PRIORITY_MAX + 1]; /* the first job of each; PLAN_NONE: none */
+    int priority;                                   /* of the class that is walked */
+    uint32_t *next;                                 /* by job */
+    uint32_t *urgent;                               /* jobs of the class, the earliest deadline first */
+    uint32_t urgents, urgent_at;
+    uint32_t *heap; /* users with jobs in the class */
+    uint32_t heap_len;
+    struct order_user *user;
+    uint32_t job;      /* that was handed out last */
+    bool is_by_urgent; /* and from where */
+    bool is_heap;      /* not yet while urgent ones are handed out */
+    size_t jobs_cap, urgent_cap, heap_cap, users_cap;
+};
+
+void order_begin(struct plan *p);
+uint32_t order_next(struct plan *p); /* PLAN_NONE: there are no more */
+/* gpus: what the one that was handed out counts for; is_again: more elements of it may follow. */
+void order_took(struct plan *p, double gpus, bool is_again);
+void order_done(struct order *o);
