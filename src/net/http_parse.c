@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-static const char *const method_names[HTTP_METHODS] = {"GET", "HEAD", "POST", "PUT", "DELETE"};
+static const char *const method_names[HTTP_METHODS] = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"};
 
 const char *http_method_name(enum http_method m) { return (unsigned)m < HTTP_METHODS ? method_names[m] : "?"; }
 

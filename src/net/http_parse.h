@@ -16,7 +16,7 @@
 #define HTTP_FIELDS_MAX 100
 #define HTTP_LENGTH_MAX (1ll << 40) /* beyond this a length is nonsense; the limits of routes are far below */
 
-enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT, HTTP_DELETE, HTTP_METHODS };
+enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT, HTTP_DELETE, HTTP_OPTIONS, HTTP_METHODS };
 
 struct http_field {
     const char *name, *value; /* the name in lower case; the value without blanks around it */

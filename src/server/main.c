@@ -202,7 +202,8 @@ static int queue_make(struct error *e) {
                                 .live = &self.live,
                                 .settings = &self.settings,
                                 .on_event = on_job_event};
-    return queue_new(&setup, &self.queue, e);
+    int r = queue_new(&setup, &self.queue, e);
+    return r < 0 ? r : watchmen_new(&self, &self.watchmen, e);
 }
 
 static void on_moved(void *ctx, struct live_node *n, const char *to) {
@@ -245,7 +246,7 @@ static int live_make(struct error *e) {
     if (r < 0) return r;
     queue_start(self.queue, self.links);
     streams_add_queue(self.streams, self.queue);
-    return r;
+    return watchmen_listen(self.watchmen, e);
 }
 
 /* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
@@ -306,6 +307,7 @@ static void on_stop(void *ctx) {
     stopping_ns = clock_boot_ns();
     links_close(self.links);
     http_drain(self.http);
+    watchmen_drain(self.watchmen);
     loop_every(self.loop, 20, on_drain, NULL);
 }
 
@@ -375,6 +377,7 @@ static int serve_main(int argc, char **argv) {
         log_line(LOG_INFO, "stopped", -1, "stopped");
     }
     http_server_free(self.http);
+    watchmen_free(self.watchmen);
     links_free(self.links);
     recorder_free(self.recorder);
     streams_free(self.streams);

@@ -105,10 +105,10 @@ int queue_store_list(struct sql *db, const struct queue_ask *a, const struct que
     struct walk w = {.reader = reader, .db = db, .runs_most = a->runs_most};
     if (a->only) return sql_each(db, tell_job, &w, e, "SELECT " JOB_COLUMNS " FROM jobs WHERE id=?", "i", a->only);
     return sql_each(db, tell_job, &w, e,
-                    "SELECT " JOB_COLUMNS " FROM jobs WHERE id<? AND (?=0 OR (1<<state)&?) AND (? IS NULL OR user=?)"
-                    " ORDER BY id DESC LIMIT ?",
-                    "iiissi", a->before ? a->before : INT64_MAX, (int64_t)a->states, (int64_t)a->states, a->user,
-                    a->user, (int64_t)a->limit);
+                    "SELECT " JOB_COLUMNS " FROM jobs WHERE id<? AND (?=0 OR (1<<state)&?) AND (?=0 OR (1<<origin)&?)"
+                    " AND (? IS NULL OR user=?) ORDER BY id DESC LIMIT ?",
+                    "iiiiissi", a->before ? a->before : INT64_MAX, (int64_t)a->states, (int64_t)a->states,
+                    (int64_t)a->origins, (int64_t)a->origins, a->user, a->user, (int64_t)a->limit);
 }
 
 int queue_store_state(struct sql *db, int64_t job, struct error *e) {

@@ -83,6 +83,7 @@ int queue_store_read(struct sql *db, int64_t since_hour, const struct queue_read
 struct queue_ask {
     int64_t before;   /* numbers below this; 0: all */
     uint64_t states;  /* bits of enum job_state; 0: any */
+    uint64_t origins; /* bits of enum queue_origin; 0: any */
     const char *user; /* NULL: anybody's */
     int limit;
     int64_t only;       /* above 0: just this one */

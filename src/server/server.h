@@ -22,6 +22,7 @@
 #include "server/state.h"
 #include "server/stream.h"
 #include "server/tell.h"
+#include "server/watchmen.h"
 
 struct server {
     struct settings settings;
@@ -40,6 +41,7 @@ struct server {
     struct recorder *recorder;
     struct links *links;
     struct queue *queue;
+    struct watchmen *watchmen; /* NULL: that port is off */
     struct streams *streams;
     struct tell *tell;
     struct exporter exporter;
