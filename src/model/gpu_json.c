@@ -48,6 +48,7 @@ static void put_process(struct buf *b, const struct gpu_json_process *process) {
     if (process->user && *process->user) json_pair_str(b, "user", process->user);
     if (process->command && *process->command) json_pair_str(b, "command", process->command);
     if (process->container && *process->container) json_pair_str(b, "container", process->container);
+    if (process->start_real_ns) gpu_json_number(b, "start", (double)process->start_real_ns * 1e-9, 0.1);
     json_key(b, "kinds");
     json_open(b, '[');
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

@@ -14,6 +14,7 @@ struct gpu_json_process {
     const struct ring_process *of;
     const char *user, *command; /* NULL or empty: not known */
     const char *container;      /* its name; the same */
+    int64_t start_real_ns;      /* 0: not known */
 };
 
 struct gpu_json {

@@ -17,10 +17,12 @@ static struct gpu_json_process process_at(const void *ctx, uint32_t at) {
     const struct live_device *d = ctx;
     const struct wire_process *p = &d->process[at];
     const struct live_task *task = live_tasks_of_pid(&d->node->tasks, (int32_t)p->of.pid);
+    int64_t age_ns = live_node_now(d->node, clock_boot_ns()) - p->start_boot_ns;
     return (struct gpu_json_process){.of = &p->of,
                                      .user = p->user,
                                      .command = *p->command ? p->command : p->comm,
-                                     .container = task ? task->container : NULL};
+                                     .container = task ? task->container : NULL,
+                                     .start_real_ns = p->start_boot_ns ? clock_real_ns() - age_ns : 0};
 }
 
 static struct gpu_json facts_of(const struct live_node *n, const struct live_device *d, int64_t now_ns, char *why,

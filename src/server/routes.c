@@ -19,7 +19,7 @@ const struct route routes[] = {
     {HTTP_GET, "/metrics",             LOCAL_OPEN, api_exposition, "Everything that is known now, for Prometheus", "Prometheus text; with `exporter.dcgm_names` also under the names of dcgm-exporter"},
     {HTTP_GET, "/api/v1/openapi.json", OPEN,       api_openapi, "This API as an OpenAPI document", "OpenAPI 3.1"},
     {HTTP_GET, "/api/v1/metrics",      MEMBER,     api_metrics, "The catalogue of metrics", "`{\"metrics\":[{name, unit, kind, keep, scale, help, scope}]}`"},
-    {HTTP_GET,    "/api/v1/gpus",          MEMBER, api_gpus,       "All GPUs as they are now", "`{\"time\", \"gpus\": [GPU]}`; a GPU is what `gpumgr status --json` shows, with `node` and `age_s`"},
+    {HTTP_GET,    "/api/v1/gpus",          MEMBER, api_gpus,       "All GPUs as they are now", "`{\"time\", \"gpus\": [GPU]}`; a GPU is what `gpumgr status --json` shows, with `node` and `age_s`, its processes with `start`"},
     {HTTP_GET,    "/api/v1/gpus/{uuid}",   MEMBER, api_gpu,        "One GPU, with its inventory", "the GPU with `inventory`"},
     {HTTP_POST,   "/api/v1/gpus/{uuid}/guard", ADMIN, api_guard,   "Set, confirm or take back a limit or target by hand", "202 when the card's guard has it", .body = api_guard_body, .body_max = 4096},
     {HTTP_GET,    "/api/v1/nodes",         MEMBER, api_nodes,      "All machines", "`{\"time\", \"nodes\": [{name, state, last_seen, driver, version, boot_id, gpus, host, totals}]}`"},

@@ -12,7 +12,7 @@ const WANTED = {
   overview: ['[data-gpu="0"]', '[data-gpu="7"]', '.facts', '.attention'],
   compact: ['.tile[data-gpu="7"]'],
   table: ['table.gpus tbody tr[data-gpu="7"]'],
-  gpu: ['text=Temperature', 'text=How it was spread', 'text=Power and its limit', 'text=Why is it slow?', 'text=On it now', 'text=What it is', 'text=Serial number', 'text=Supported clocks'],
+  gpu: ['th:has-text("Running for")', 'text=Temperature', 'text=How it was spread', 'text=Power and its limit', 'text=Why is it slow?', 'text=On it now', 'text=What it is', 'text=Serial number', 'text=Supported clocks'],
   compare: ['.chart:nth-of-type(2) canvas', 'text=highest on average'],
   tasks: ['.timeline .row', '.lanes .task', 'table.tasks tbody tr'],
   events: ['ol.events li'],

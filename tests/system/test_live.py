@@ -3,8 +3,10 @@ is killed on the way, no second that was read is missing from the history, and n
 
 import http.client
 import json
+import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +93,9 @@ def test_a_gpu_is_what_status_shows(sim):
         assert list(shown)[:len(local)] == list(local) and set(shown) - set(local) == {"node", "age_s"}
         assert shown["guard"] == local["guard"] and shown["xids"] == local["xids"] and shown["uuid"] == local["uuid"]
         process = shown["processes"][0]
+        ticks = int(Path(f"/proc/{process['pid']}/stat").read_text().rsplit(")", 1)[1].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        assert abs(time.time() - age - process["start"]) < 1
         assert process["pid"] == local["processes"][0]["pid"] and "gpusim-task" in process["command"] and process["user"]
         one = api("gpus/" + shown["uuid"])
         inventory = i.status("--inventory")["gpus"][0]["inventory"]

@@ -14,8 +14,7 @@ export interface Process {
   memory_bytes?: number;
   sm_ratio?: number;
   memory_ratio?: number;
-  start_time?: Stamp;
-  started?: Stamp;
+  start?: Stamp;
   gpu_instance?: number;
   container?: string;
 }

@@ -34,14 +34,14 @@ export function ProcessTable({ gpu }: { gpu: Gpu }): JSX.Element {
   if (!gpu.processes) return <p class="empty">{gpu.state === 'ok' ? 'This card cannot list its processes; that is not the same as none.' : `The card is ${gpu.state}: who is on it is not known.`}</p>;
   if (!gpu.processes.length) return <p class="empty">Nobody is on it.</p>;
   const rows = [...gpu.processes].sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
-  const hasStart = rows.some((p) => Number.isFinite(unix(p.start_time ?? p.started)));
+  const hasStart = rows.some((p) => Number.isFinite(unix(p.start)));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Processes">
       <table>
         <thead><tr><th>User</th><th>What</th><th class="num">Memory</th><th class="num">SM share</th><th>Kind</th>{hasStart && <th class="num">Running for</th>}</tr></thead>
         <tbody>
           {rows.map((p) => {
-            const since = unix(p.start_time ?? p.started);
+            const since = unix(p.start);
             return (
               <tr key={p.pid}>
                 <td>{p.user ?? (p.uid === undefined ? <Absent why="the user is not told" /> : `uid ${p.uid}`)}</td>
