@@ -82,9 +82,17 @@ static void put_state(const struct json_tree *j, int64_t now_ns, struct table_ce
         {JOB_CANCELLED, JOB_YELLOW},
         {JOB_HELD,      JOB_YELLOW},
     };
+    const struct json_tree *counts = json_tree_get(j, "elements");
+    double total = job_number(counts, "total"), over = 0;
     put(c, job_text(j, "state"));
     for (size_t i = 0; i < ARRAY_LEN(colours); i++)
         if (strcmp(c->text, job_state_name(colours[i].state)) == 0) c->colour = colours[i].colour;
+    for (enum job_state s = 0; s < JOB_STATE_COUNT; s++)
+        if (job_state_is_over(s)) over += json_tree_number(json_tree_get(counts, job_state_name(s)), 0);
+    if (total > 1 && over < total) { /* how far an array has come */
+        size_t n = strlen(c->text);
+        snprintf(c->text + n, sizeof c->text - n, " %.0f/%.0f", over, total);
+    }
 }
 
 static void put_user(const struct json_tree *j, int64_t now_ns, struct table_cell *c) { put(c, job_text(j, "user")); }

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -112,7 +113,11 @@ static void wishes(const struct page *p) {
     line(p, "command", text);
     line_text(p, "image", "image");
     line_text(p, "directory", "cwd");
-    line_cell(p, "asked for", &job_cell_wants);
+    struct table_cell wants = {0};
+    job_cell_wants.put(p->j, p->now_ns, &wants);
+    bool is_number = strspn(wants.text, "0123456789") == strlen(wants.text);
+    snprintf(text, sizeof text, "%s%s", wants.text, !is_number ? "" : atoi(wants.text) == 1 ? " GPU" : " GPUs");
+    line(p, "asked for", text);
     line_cell(p, "priority", &job_cell_priority);
     line_span(p, "time limit", "time_limit_s");
     line_time(p, "finish by", "finish_by");

@@ -34,6 +34,7 @@ struct loop {
     struct job_news news;
     bool has_news, has_said_run, is_deaf; /* deaf: nobody reads our output any more */
     bool server_is_away;
+    int64_t begin_ns;
     int64_t over_ns; /* boot clock: when its end was first known; 0: not yet */
     char id[JOB_ID_TEXT];
 };
@@ -133,8 +134,8 @@ static void say_it_runs(struct loop *l) {
     if (l->wish->is_array)
         note(l, "job %s runs: %u of %u elements now, %u ended", l->id, n->running, n->elements, n->done + n->failed);
     else
-        note(l, "job %s runs%s%s (Ctrl-C ends it, %s leaves it running)", l->id, *n->gpus ? " on GPU " : "", n->gpus,
-             l->wish->is_pty ? "Ctrl-]" : "Ctrl-\\");
+        note(l, "job %s runs%s%s (%s leaves it running)", l->id, *n->gpus ? " on GPU " : "", n->gpus,
+             l->wish->is_pty ? "Ctrl-]" : "Ctrl-C ends it, Ctrl-\\");
 }
 
 static void say(struct loop *l) {
@@ -144,8 +145,8 @@ static void say(struct loop *l) {
     if (n->is_running && !l->has_said_run) say_it_runs(l);
     job_line_waiting(&l->wish->id, n, clock_real_ns(), &text);
     buf_printf(&key, "%s|%d|%s|%s", n->state, n->place, n->why, n->sooner);
-    bool is_told = *n->why || n->place > 0; /* before the queue has looked at it there is nothing to say */
-    if (!text.len || !is_told) return;
+    bool is_told = *n->why || n->place > 0 || clock_boot_ns() - l->begin_ns > NS_PER_S;
+    if (!text.len || !is_told) return; /* in its first moment the queue has not looked at it yet */
     job_line_put(&l->line, text.s, key.s);
     l->has_said_run = false; /* tried again: it will run again */
 }
@@ -256,6 +257,7 @@ int run_follow(const struct command *self, const struct run_follow *wish) {
     };
     struct error e = {0};
     int code = -1;
+    l.begin_ns = clock_boot_ns();
     job_id_text(&wish->id, l.id);
     job_line_init(&l.line);
     l.signals = open_signals(&e);
