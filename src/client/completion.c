@@ -171,7 +171,7 @@ static void zsh_text(const char *text, struct buf *b) {
 static void zsh_command(const struct command *c, struct buf *b) {
     AUTO(buf_done) struct buf words = {0};
     struct completion_flag f;
-    buf_printf(b, "        %s)\n            _arguments -s", c->name);
+    buf_printf(b, "        %s)\n            _arguments -s -S", c->name);
     for (const char *at = c->help; completion_next(&at, &f);) {
         buf_printf(b, " \\\n                '*%s[", f.name);
         zsh_text(f.text, b);
@@ -182,7 +182,8 @@ static void zsh_command(const struct command *c, struct buf *b) {
     }
     buf_puts(b, " \\\n                '--help[say more]'");
     if (takes_command(c))
-        buf_puts(b, " \\\n                '(-)1:command:_command_names -e' \\\n                '*::arguments:_normal'");
+        buf_puts(b,
+                 " \\\n                '(-)1:command: _command_names -e' \\\n                '*::arguments:_normal'");
     else if (is_in(c->words, "JOB"))
         buf_puts(b, " \\\n                '*:job:_gpumgr_jobs'");
     else if (*plain_words(c->words, &words))
@@ -200,8 +201,8 @@ void completion_zsh(struct buf *b) {
                 "}\n"
                 "_gpumgr() {\n"
                 "    local context state line\n"
-                "    local -a commands\n"
-                "    commands=(\n");
+                "    local -a ours # not `commands`: that is the shell's own list of programs\n"
+                "    ours=(\n");
     for (size_t i = 0; i < commands_count; i++) {
         buf_printf(b, "        '%s:", commands[i]->name);
         zsh_text(commands[i]->summary, b);
@@ -210,7 +211,7 @@ void completion_zsh(struct buf *b) {
     buf_puts(b, "    )\n"
                 "    _arguments -C '1:command:->command' '*::argument:->rest'\n"
                 "    case $state in\n"
-                "    command) _describe -t commands command commands ;;\n"
+                "    command) _describe -t commands command ours ;;\n"
                 "    rest)\n"
                 "        case $words[1] in\n");
     for (size_t i = 0; i < commands_count; i++) zsh_command(commands[i], b);
