@@ -11,22 +11,24 @@
 #include "model/wire_run.h"
 
 static const uint8_t record_bytes[] = "a record", seal_bytes[] = "a seal of some length";
-static const struct wire_sealed sealed = {.uid = 1000,
-                                          .user = "ada",
-                                          .record = record_bytes,
-                                          .record_len = sizeof record_bytes,
-                                          .seal = seal_bytes,
-                                          .seal_len = sizeof seal_bytes};
-static const struct wire_run_key key = {.job = 1ll << 40, .element = 99999, .attempt = 3};
+#define SEALED                                                                                                         \
+    {                                                                                                                  \
+        .uid = 1000, .user = "ada", .record = record_bytes, .record_len = sizeof record_bytes, .seal = seal_bytes,     \
+        .seal_len = sizeof seal_bytes                                                                                  \
+    }
+#define KEY                                                                                                            \
+    { .job = 1ll << 40, .element = 99999, .attempt = 3 }
+static const struct wire_sealed sealed = SEALED;
+static const struct wire_run_key key = KEY;
 static const struct wire_seal seal = {
     .request = 1ull << 63, .account = "lin", .is_admin = true, .record = record_bytes, .record_len = 3};
-static const struct wire_sealed_reply reply = {.request = 8, .sealed = sealed};
+static const struct wire_sealed_reply reply = {.request = 8, .sealed = SEALED};
 static const struct wire_sealed_reply refusal = {.request = 8, .result = -EPERM, .text = "no Unix user is set"};
 static const struct wire_control control = {
     .request = 5, .uid = 1000, .verb = WIRE_PRIORITY, .job = 7, .element = -1, .value = -100};
 static const struct wire_job_result result = {.request = 6, .first = 17, .count = 3};
-static const struct wire_stop stop = {.key = key, .reason = JOB_BY_TIME_LIMIT, .grace_ns = 5};
-static const struct wire_run run = {.key = key,
+static const struct wire_stop stop = {.key = KEY, .reason = JOB_BY_TIME_LIMIT, .grace_ns = 5};
+static const struct wire_run run = {.key = KEY,
                                     .state = RUN_ENDED,
                                     .reason = JOB_BY_ITSELF,
                                     .pid = 4711,
@@ -44,7 +46,7 @@ static const struct wire_run run = {.key = key,
                                     .host_peak_bytes = 3,
                                     .log_bytes = 4,
                                     .text = "well"};
-static const struct wire_log_ask ask = {.request = 2, .key = key, .offset = 1ull << 40, .len = WIRE_LOG_MAX};
+static const struct wire_log_ask ask = {.request = 2, .key = KEY, .offset = 1ull << 40, .len = WIRE_LOG_MAX};
 static const struct wire_log piece = {
     .request = 2, .offset = 10, .total = 19, .is_over = true, .bytes = record_bytes, .len = 9};
 static const struct wire_free gpu = {.uuid = "GPU-1",
