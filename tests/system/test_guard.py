@@ -408,8 +408,9 @@ def test_sigterm_restores_nothing_in_observe_mode(machine):
     m.kill_all()
     low = m.limit()
     m.start(hot_c=HOT, mode="observe")
+    sampler = m.i.sampler()
     os.kill(m.i.process.pid, signal.SIGSTOP)
-    kill(m.i.sampler())
+    kill(sampler)
     m.i.process.terminate()
     os.kill(m.i.process.pid, signal.SIGCONT)
     assert m.i.process.wait(15) == 0

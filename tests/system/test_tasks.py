@@ -219,7 +219,9 @@ def test_a_server_that_comes_late_gets_all_of_it_once(sim):
             before = len(server.of(TASK))
             wait_for(lambda: len({t["pid"] for t in server.of(TASK)[before:] if t["state"] == ENDED}) == 20, "again, for it forgot", 15)
             server.store()
-            os.kill(node_of(i), signal.SIGKILL)
+            first = [node_of(i)]
+            os.kill(first[0], signal.SIGKILL)
+            wait_for(lambda: i.of_program("node") not in ([], first), "another node")
             later = sim.task("--work", "0.05")
             wait_for(lambda: any(t["pid"] == later.pid and t["state"] == ENDED for t in server.of(TASK)), "what came later", 20)
             assert not server.twice, "what was stored does not come again"

@@ -110,7 +110,8 @@ def test_a_server_alone_watches_nothing(nowhere):
 def test_a_node_alone_serves_nothing(sim):
     with Instance(sim, role="node") as i:
         i.ready(2)
-        assert len(i.of_program("node")) == 1 and not i.of_program("server") and not (i.dir / "run/settings.server").exists()
+        wait_for(lambda: len(i.of_program("node")) == 1, "a node")
+        assert not i.of_program("server") and not (i.dir / "run/settings.server").exists()
 
 
 def test_the_stop_ends_the_server_before_the_sampler(sim):
