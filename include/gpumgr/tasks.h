@@ -60,7 +60,7 @@ struct gpumgr_task {
     uint32_t again; /* how often this process had left the GPUs and come back */
     uint32_t flags;
     uint8_t state, source, verdict;
-    uint8_t kind; /* 0 none 1 session 2 unit 3 LXC 4 Slurm 5 containerd 6 CRI-O 7 Podman 8 Docker */
+    uint8_t kind; /* 0 none 1 session 2 unit 3 LXC 4 Slurm 5 containerd 6 CRI-O 7 Podman 8 Docker 9 job of the queue */
     int64_t opened_ns, start_ns, end_ns;
     int64_t opened_real_ns, start_real_ns, end_real_ns;
     int64_t deadline_ns; /* how long it may take from its start; 0: no deadline */
@@ -73,8 +73,8 @@ struct gpumgr_task {
     double gpu_seconds, energy_joules; /* so far */
     uint64_t memory_bytes, memory_peak_bytes;
     char comm[32];
-    char container_id[72]; /* 64 hex digits; of other kinds: unit, session, Slurm step */
-    char container[72];    /* its name; "" not known */
+    char container_id[72]; /* 64 hex digits; of other kinds: unit, session, Slurm step, job.element.attempt */
+    char container[72];    /* its name, of a job the job's; "" not known */
     char image[128];
     char pod[40];
     uint32_t periods, periods_kept; /* of its container, with a period: judged by then, and in which a task began */

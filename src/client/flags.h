@@ -31,7 +31,7 @@ struct flag {
     bool *given; /* may be NULL */
 };
 
-enum { FLAGS_SETTINGS_MAX = 64, FLAGS_WORDS_MAX = 256 };
+enum { FLAGS_SETTINGS_MAX = 96, FLAGS_WORDS_MAX = 256 };
 
 struct flags {
     struct flag_setting {

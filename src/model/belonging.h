@@ -14,6 +14,7 @@ enum belonging_kind {
     BELONGS_TO_CRIO,
     BELONGS_TO_PODMAN,
     BELONGS_TO_DOCKER,
+    BELONGS_TO_JOB, /* of our own queue; its id is job.element.attempt. No cgroup says so: node/owners.h does */
     BELONGING_KINDS
 };
 

@@ -27,6 +27,8 @@ struct settings {
     int jobs_keep_days, jobs_grace_s, jobs_user_gpus, watchmen_timeout_s;
     double jobs_fair_half_life_h, jobs_user_gpu_hours, watchmen_keep_h;
     char watchmen_listen[128], watchmen_token[128];
+    char jobs_users_file[256], jobs_run_as[64], jobs_mount_roots[512];
+    int jobs_log_max_mb, jobs_free_memory_mb, jobs_idle_warn_s, jobs_idle_end_s;
 };
 
 extern const struct option settings_table[];

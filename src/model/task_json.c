@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -82,6 +83,9 @@ static void put_owner(struct buf *b, const struct wire_task *t) {
     put_text(b, "pod", t->whose.pod);
     put_number(b, "slurm_job", t->whose.slurm_job, t->whose.slurm_job >= 0);
     put_text(b, "unit", t->whose.kind == BELONGS_TO_UNIT ? t->whose.id : NULL);
+    bool is_job = t->whose.kind == BELONGS_TO_JOB;
+    put_number(b, "job", strtoll(t->whose.id, NULL, 10), is_job);
+    put_text(b, "job_name", is_job ? t->name : NULL);
     put_text(b, "command", *t->command ? t->command : t->comm);
 }
 

@@ -13,3 +13,6 @@ struct announcement {
     int32_t minor, pid;
 };
 void announce_hunt(const struct instance *where, unsigned workers, const struct announcement *what);
+
+/* Everything is to be read anew, now. */
+void announce_look(const struct instance *where, unsigned workers);

@@ -23,7 +23,9 @@
 #include "base/log.h"
 #include "model/settings.h"
 #include "node/engine.h"
+#include "node/frees.h"
 #include "node/host.h"
+#include "node/jobs.h"
 #include "node/names.h"
 #include "node/orders.h"
 #include "node/session.h"
@@ -37,6 +39,7 @@
 #define SLACK_NS (5 * NS_PER_MS)      /* wake up together with others */
 #define SETTINGS_MAX 65536
 #define PIECES_MAX 64 /* frames from the server at a time */
+#define JOBS_QUEUE_MAX (8u << 20)
 
 static struct {
     struct settings settings;
@@ -48,6 +51,7 @@ static struct {
     struct engine *engine; /* NULL: containers stay without names */
     int signals;
     int64_t round; /* number of the last one */
+    bool is_told;  /* the jobs know that the server is there */
     bool is_over;
 } self;
 
@@ -91,6 +95,7 @@ static void reload(void) {
     engines_renew(&fresh);
     self.settings = fresh;
     tasks_reload(&fresh);
+    jobs_reload(&fresh);
     log_set_level((enum log_level)fresh.log_level);
 }
 
@@ -111,16 +116,40 @@ static void on_bye(const struct wire_frame *f, int64_t now_ns) {
     uplink_close(&self.uplink, now_ns, is_said ? bye.text : e.text);
 }
 
+static void welcomed(const struct wire_frame *f, int64_t now_ns) {
+    session_welcome(&self.uplink, f, now_ns);
+    if (!session_is_live()) return;
+    self.is_told = true;
+    frees_put(&self.uplink, true);
+    jobs_welcome();
+    uplink_flush(&self.uplink, now_ns);
+}
+
+static void link_is_down(void) {
+    session_over();
+    if (self.is_told) jobs_link_down();
+    self.is_told = false;
+}
+
+/* What must not wait for a tick: a run that began or ended, a GPU that fell free. */
+static void say_jobs(int64_t now_ns) {
+    if (self.uplink.state != UPLINK_UP || !session_is_live()) return;
+    frees_put(&self.uplink, false);
+    jobs_put(&self.uplink, JOBS_QUEUE_MAX);
+    uplink_flush(&self.uplink, now_ns);
+}
+
 static void on_frames(int64_t now_ns) {
     struct wire_frame f;
     for (int i = 0; i < PIECES_MAX && uplink_next(&self.uplink, &f, now_ns); i++) {
         if (f.version != WIRE_VERSION) continue;
-        if (f.type == WIRE_WELCOME) session_welcome(&self.uplink, &f, now_ns);
+        if (f.type == WIRE_WELCOME) welcomed(&f, now_ns);
+        if (jobs_take(&f)) continue;
         if (f.type == WIRE_ORDER) orders_take(&self.uplink, &f, now_ns);
         if (f.type == WIRE_BYE) on_bye(&f, now_ns);
     }
     if (self.uplink.state == UPLINK_UP) return;
-    session_over();
+    link_is_down();
     orders_drop();
 }
 
@@ -148,7 +177,8 @@ static void tick(int64_t now_ns) {
     orders_tick(&self.uplink, now_ns);
     round_due(now_ns);
     session_prompt(&self.uplink, now_ns);
-    if (self.uplink.state != UPLINK_UP) session_over();
+    say_jobs(now_ns);
+    if (self.uplink.state != UPLINK_UP) link_is_down();
 }
 
 static int64_t next_tick_ns(int64_t now_ns) {
@@ -161,13 +191,14 @@ static int64_t next_tick_ns(int64_t now_ns) {
 }
 
 static void wait_until(int64_t at_ns, int64_t now_ns) {
-    struct pollfd fds[2 + ORDERS_MAX] = {
+    struct pollfd fds[3 + ORDERS_MAX] = {
         {.fd = self.signals,   .events = POLLIN                     },
-        {.fd = self.uplink.fd, .events = uplink_events(&self.uplink)}
+        {.fd = self.uplink.fd, .events = uplink_events(&self.uplink)},
+        {.fd = jobs_fd(),      .events = POLLIN                     }
     };
-    unsigned orders = orders_poll(fds + 2);
+    unsigned orders = orders_poll(fds + 3);
     struct timespec left = {.tv_sec = (at_ns - now_ns) / NS_PER_S, .tv_nsec = (at_ns - now_ns) % NS_PER_S};
-    if (ppoll(fds, 2 + orders, &left, NULL) <= 0) return;
+    if (ppoll(fds, 3 + orders, &left, NULL) <= 0) return;
     now_ns = clock_boot_ns();
     if (fds[0].revents) on_signals();
     if (fds[1].revents) {
@@ -175,7 +206,8 @@ static void wait_until(int64_t at_ns, int64_t now_ns) {
         on_frames(now_ns);
         session_more(&self.uplink, now_ns);
     }
-    orders_ready(&self.uplink, fds + 2, orders, now_ns);
+    if (fds[1].revents || fds[2].revents) say_jobs(now_ns);
+    orders_ready(&self.uplink, fds + 3, orders, now_ns);
 }
 
 static void loop(void) {
@@ -225,7 +257,9 @@ static int start(char **argv, struct error *e) {
     session_init(&self.instance, (unsigned)self.settings.workers, GPUMGR_VERSION);
     self.host = host_new();
     start_engines();
-    return tasks_start(&self.instance, &self.settings, self.engine, e);
+    r = jobs_open(&self.instance, &self.settings, e);
+    if (r >= 0) r = tasks_start(&self.instance, &self.settings, self.engine, e);
+    return r < 0 ? r : jobs_start(e);
 }
 
 int main(int argc, char **argv) {

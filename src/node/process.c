@@ -95,3 +95,14 @@ bool process_is_there(const char *proc, int32_t pid, uint64_t ticks) {
     return read_text(proc, pid, "stat", text, sizeof text) && process_parse_stat(text, &p) && !is_over(p.state) &&
            p.ticks == ticks;
 }
+
+bool process_parent(int32_t pid, int32_t *parent, uint64_t *ticks) {
+    char text[1024];
+    struct process p = {0};
+    int up;
+    if (!read_text("/proc", pid, "stat", text, sizeof text) || !process_parse_stat(text, &p)) return false;
+    if (sscanf(strrchr(text, ')') + 1, " %*c %d", &up) != 1) return false;
+    *parent = up;
+    *ticks = p.ticks;
+    return true;
+}

@@ -29,6 +29,9 @@ int64_t process_born_ns(const struct process *p);
 /* Just enough to tell it from another one of the same number. */
 bool process_is_there(const char *proc, int32_t pid, uint64_t ticks);
 
+/* Its parent and its start time; false: there is none. */
+bool process_parent(int32_t pid, int32_t *parent, uint64_t *ticks);
+
 /* The parsers, for tests. */
 bool process_parse_stat(const char *text, struct process *ret);
 void process_parse_status(const char *text, struct process *ret);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "node/bells.h"
 #include "node/ends.h"
+#include "node/frees.h"
 #include "node/tracks.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -105,6 +106,7 @@ static void take_lists(int64_t now_ns) {
         }
     }
     if (has_any) tracker.is_first = false;
+    frees_judge(now_ns);
 }
 
 /* ---- containers ---- */
@@ -126,6 +128,7 @@ static void take_facts(int64_t now_ns) {
 
 static void arm_timer(void) {
     int64_t next_ns = tracker.round_ns < tracker.period_ns ? tracker.round_ns : tracker.period_ns;
+    if (frees_next_ns() < next_ns) next_ns = frees_next_ns();
     for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
         for (const struct track *t = tracker.bucket[b]; t; t = t->next)
             if (t->is_live && t->wake_ns < next_ns) next_ns = t->wake_ns;
@@ -145,6 +148,7 @@ static void on_timer(int64_t now_ns) {
         for (struct track *t = tracker.bucket[b]; t; t = t->next)
             if (t->is_live && t->wake_ns <= now_ns) track_tick(t, now_ns);
     if (now_ns >= tracker.period_ns) tracker_periods(now_ns);
+    if (now_ns >= frees_next_ns()) frees_judge(now_ns);
     if (now_ns < tracker.round_ns) return;
     tracker.round_ns = (now_ns / NS_PER_S + 1) * NS_PER_S;
     take_lists(now_ns);

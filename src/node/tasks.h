@@ -33,5 +33,17 @@ void tasks_welcome(int64_t task_mark, int64_t event_mark);
 
 /* What is new since then, as frames, until so many bytes wait: tasks and events at once, containers, uses and the node's state
  * with the round. source: the number of the node's own event stream. */
+/* What the tasks of a run did on its GPUs ("17.0.1": node/owners.h). From any thread. */
+struct task_figures {
+    bool is_measured; /* there were any */
+    double gpu_seconds, energy_joules;
+    uint64_t memory_bytes, memory_peak_bytes; /* now; the most of one moment that was seen of one task */
+    uint64_t memory_total_bytes;              /* of its GPUs */
+    int64_t used_ns;                          /* when one of them last worked, boot clock; 0: none did */
+};
+void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, struct task_figures *ret);
+/* Of those that run now only: memory_bytes and used_ns. Costs next to nothing. */
+void tasks_now(const char *run, struct task_figures *ret);
+
 void tasks_put_prompt(struct uplink *u, uint16_t source, size_t most_bytes);
 void tasks_put_round(struct uplink *u, size_t most_bytes);

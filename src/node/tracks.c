@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/ends.h"
+#include "node/owners.h"
 #include "node/process.h"
 
 #define NO_SLOT UINT32_MAX
@@ -257,6 +258,19 @@ static void describe(struct track *t, const struct process *p) {
     memcpy(k->pod, p->whose.pod, sizeof k->pod);
 }
 
+static bool is_contained(const struct process *p) {
+    return p->whose.kind >= BELONGS_TO_CONTAINERD && p->whose.kind <= BELONGS_TO_DOCKER;
+}
+
+/* A process of a run of ours is the job's, wherever its cgroup lies. */
+static void join_run(struct track *t, struct process *p) {
+    struct owner e;
+    if (is_contained(p) || !owners_of_process(t->pid, &e)) return;
+    p->whose.kind = BELONGS_TO_JOB;
+    snprintf(p->whose.id, sizeof p->whose.id, "%s", e.name);
+    snprintf(t->k.container, sizeof t->k.container, "%.70s", e.title);
+}
+
 static void name_by_facts(struct track *t) {
     if (!t->group || !t->group->has_facts) return;
     memcpy(t->k.container, t->group->facts.name, sizeof t->k.container);
@@ -276,7 +290,7 @@ static void ask_engine(struct group *g) {
 static int64_t opened_of(const struct process *p, const struct sighting *s) {
     struct opener who = {.pid = s->pid, .tag = s->minor, .born_ns = process_born_ns(p), .start_ns = s->at_ns};
     int64_t at_ns = openers_find(&tracker.opens.openers, &who);
-    if (at_ns || !tracker.engine || p->whose.kind < BELONGS_TO_CONTAINERD) return at_ns;
+    if (at_ns || !tracker.engine || !is_contained(p)) return at_ns;
     return engine_opened_ns(tracker.engine, &who, p->whose.id, s->minor);
 }
 
@@ -286,8 +300,7 @@ static void start_task(struct track *t, const struct process *p, const struct si
     name_by_facts(t);
     const struct engine_facts *f = t->group && t->group->has_facts ? &t->group->facts : NULL;
     int64_t opened_ns = opened_of(p, s);
-    int64_t told_ns =
-        tracker.engine && p->whose.kind >= BELONGS_TO_CONTAINERD ? engine_announced_ns(tracker.engine) : 0;
+    int64_t told_ns = tracker.engine && is_contained(p) ? engine_announced_ns(tracker.engine) : 0;
     bool is_by_start = told_ns && s->at_ns - told_ns < STARTED_NS;
     enum task_source source = opened_ns ? TASK_BY_OPEN : is_by_start ? TASK_BY_CONTAINER : TASK_BY_LIST;
     task_begin(&t->task, (struct task_key){s->pid, p->ticks}, opened_ns, s->at_ns, f ? f->deadline_ns : 0, source,
@@ -342,6 +355,7 @@ static void begin(const struct sighting *s, uint32_t again, int64_t now_ns) {
     t->pidfd = is_alive ? pidfd : -1;
     t->gone_ns = is_alive ? 0 : now_ns;
     if (!has_slot(t, is_alive || !tracker.is_first)) return;
+    if (is_alive) join_run(t, &p);
     describe(t, &p);
     t->k.again = again;
     set_bit(t->k.gpus, s->bit);
@@ -443,6 +457,10 @@ void track_adopt(uint32_t slot, const struct gpumgr_task *k, int64_t now_ns) {
     tracker.is_live[slot] = t->is_live = true;
     tracker.live++;
     t->used_ns = now_ns;
+    if (is_same && k->kind == BELONGS_TO_JOB) { /* its shim may have ended since; whose it is does not change */
+        p.whose.kind = BELONGS_TO_JOB;
+        memcpy(p.whose.id, k->container_id, sizeof p.whose.id);
+    }
     if (is_same && (t->group = groups_of(&tracker.groups, &p.whose, now_ns))) {
         t->group->running++;
         task_period_begin(&t->group->period, now_ns); /* what began meanwhile, nobody saw */

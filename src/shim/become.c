@@ -28,9 +28,10 @@ _Noreturn static void give_up(int errnum, const char *what, const char *which) {
     _exit(127);
 }
 
+/* Where the kernel could not put it there at its birth. */
 static void join_cgroup(const char *dir) {
     char path[600];
-    if (!*dir) return;
+    if (!*dir || self->is_in_cgroup) return;
     snprintf(path, sizeof path, "%s/cgroup.procs", dir);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "0", 1) != 1) give_up(errno, "cgroup", dir);
@@ -59,7 +60,6 @@ static void become_user(const struct order *o) {
 /* As a login would find it. Going back needs no right. */
 static void be_ordinary(void) {
     struct rlimit files;
-    setpriority(PRIO_PROCESS, 0, 0);
     prctl(PR_SET_TIMERSLACK, SLACK_USUAL_NS);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > FILES_USUAL) {
         files.rlim_cur = FILES_USUAL;
@@ -76,6 +76,7 @@ static void take_place(const struct order *o) {
 /* Looked for as a shell would, in the job's own PATH. */
 _Noreturn static void exec_job(void) {
     sigset_t none;
+    setpriority(PRIO_PROCESS, 0, 0); /* until here somebody waits for us */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     environ = self->env;

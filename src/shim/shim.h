@@ -18,6 +18,7 @@ struct become_report {
 struct become {
     const struct order *order;
     char **argv, **env;
+    bool is_in_cgroup;
     int output;   /* standard output and error: a pipe's end, or -1 with a terminal */
     int terminal; /* its own terminal, or -1 */
     int report;   /* says is_ready, or why not */

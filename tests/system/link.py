@@ -129,6 +129,57 @@ def uses(r):
     return {"boot_ns": boot_ns, "of": [dict(zip(names, r.record().take("iQddQQd"))) for _ in range(count)]}
 
 
+def run_key(r):
+    return r.take("qII")
+
+
+def blob(r):
+    n = r.take("I")
+    r.at += n
+    assert r.at <= len(r.data)
+    return r.data[r.at - n:r.at]
+
+
+def sealed_job(r):
+    return {"uid": r.take("I"), "user": r.text(), "record": blob(r), "seal": blob(r)}
+
+
+def sealed(r):
+    s = dict(zip(("request", "result"), r.take("Qi")), text=r.text())
+    return {**s, **(sealed_job(r) if s["result"] == 0 else {})}
+
+
+def submit(r):
+    request, count = r.take("QH")
+    return {"request": request, "jobs": [sealed_job(Reader(blob(r))) for _ in range(count)]}
+
+
+def control(r):
+    return dict(zip(("request", "uid", "verb", "job", "element", "value"), r.take("QIBqqq")))
+
+
+def run(r):
+    names = ("state", "reason", "pid", "start_ns", "end_ns", "has_exit", "code", "signal", "gpu_seconds", "energy_joules", "cpu_seconds",
+             "gpu_ratio", "cpu_ratio", "memory_peak_bytes", "memory_total_bytes", "host_peak_bytes", "log_bytes")
+    return {"key": run_key(r), **dict(zip(names, r.take("BBiqqBiidddddQQQQ"))), "text": r.text()}
+
+
+def log(r):
+    return {**dict(zip(("request", "result", "offset", "total", "is_over"), r.take("QiQQB"))), "bytes": blob(r), "text": r.text()}
+
+
+def free(r):
+    r = r.record()
+    f = {"uuid": r.text(), "verdict": r.take("B"), "uid": r.take("I"), "user": r.text()}
+    return {**f, **dict(zip(("pid", "memory_bytes", "since_ns", "idle_ns"), r.take("iQqq")))}
+
+
+def frees(r):
+    return {f["uuid"]: f for f in (free(r) for _ in range(r.take("H")))}
+
+
+SEALED, SUBMIT, CONTROL, RUN, LOG, FREE = range(30, 36)
+JOB_FRAMES = {SEALED: sealed, SUBMIT: submit, CONTROL: control, RUN: run, LOG: log, FREE: frees}
 TASK_FRAMES = {TASK: task, CONTAINER: container, NODE: node, USE: uses}
 
 
@@ -195,6 +246,8 @@ class Session:
             return {"id": number, "result": result, "value": value, "text": r.text()}
         if kind in TASK_FRAMES:
             return TASK_FRAMES[kind](r)
+        if kind in JOB_FRAMES:
+            return JOB_FRAMES[kind](r)
         raise AssertionError(f"a frame of type {kind}")
 
 

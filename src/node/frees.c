@@ -1,0 +1,162 @@
+#include "node/frees.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "model/wire_run.h"
+#include "node/jobs.h"
+#include "node/owners.h"
+#include "node/tracks.h"
+
+#define LOOK_NS (3 * NS_PER_MS)    /* after an end, until the memory is seen to be free */
+#define LOOK_MOST_NS (NS_PER_S)    /* but not for longer */
+#define WORKS_RATIO 0.02           /* below this nobody works on it */
+#define MEMORY_STEP (256ull << 20) /* a change that is worth telling */
+
+/* What is remembered of a device, by its bit in the task table. */
+struct seen {
+    bool is_told; /* there is something to tell of it */
+    struct wire_free said;
+    unsigned listed;     /* processes of the last list */
+    int64_t end_ns;      /* when one left it */
+    uint64_t idle_bytes; /* least memory in use while nobody was on it; 0: not seen */
+    bool was_granted;
+};
+
+static struct {
+    pthread_mutex_t lock; /* of seen: the tracker writes, the main thread reads */
+    struct seen of[TRACKS_GPUS];
+    int64_t next_ns;
+    bool is_changed;
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_ns = INT64_MAX};
+
+int64_t frees_next_ns(void) { return self.next_ns; }
+
+/* ---- what is known ---- */
+
+static bool is_ours(const struct track *t) {
+    struct owner e;
+    return t && (t->k.kind == BELONGS_TO_JOB || owners_of_container(t->k.container, &e));
+}
+
+/* One that has ended is listed until the next look. */
+static bool is_there(const struct track *t) { return !t || !t->gone_ns; }
+
+static void count(const struct tracked_gpu *g, struct occupancy_facts *f, struct wire_free *w) {
+    for (uint32_t i = 0; i < g->processes.count; i++) {
+        const struct track *t = track_find((int32_t)g->processes.of[i].pid);
+        if (!is_there(t) && tracker.knows_pids) continue;
+        if (is_ours(t)) {
+            f->ours++;
+            continue;
+        }
+        if (!f->foreign++) {
+            w->pid = (int32_t)g->processes.of[i].pid;
+            w->uid = t ? t->k.uid : UINT32_MAX;
+            const char *user = t && t->slot < TABLE_SLOTS ? tracker.said[t->slot].user : NULL;
+            snprintf(w->user, sizeof w->user, "%s", user ? user : "");
+        }
+    }
+}
+
+static void read_metrics(const struct rings_one *one, uint32_t d, struct seen *s, struct occupancy_facts *f) {
+    static struct latest l; /* large; under the lock */
+    if (!ring_latest(&one->ring, d, &l)) return;
+    f->has_memory = latest_has(&l, METRIC_MEMORY_USED, f->now_ns);
+    f->used_bytes = f->has_memory ? (uint64_t)l.of[METRIC_MEMORY_USED].value : 0;
+    if (latest_has(&l, METRIC_MEMORY_TOTAL, f->now_ns)) f->total_bytes = (uint64_t)l.of[METRIC_MEMORY_TOTAL].value;
+    f->has_utilisation = latest_has(&l, METRIC_UTIL_GPU, f->now_ns);
+    f->utilisation = f->has_utilisation ? l.of[METRIC_UTIL_GPU].value : 0;
+    bool has_reserved = latest_has(&l, METRIC_MEMORY_RESERVED, f->now_ns);
+    bool is_fresh = f->has_memory && l.of[METRIC_MEMORY_USED].boot_ns > s->end_ns;
+    if (!has_reserved && is_fresh && f->has_processes && !s->listed && !f->is_granted &&
+        (!s->idle_bytes || f->used_bytes < s->idle_bytes))
+        s->idle_bytes = f->used_bytes;
+    f->idle_bytes = has_reserved ? 0 : s->idle_bytes;
+}
+
+static bool is_hot(const struct rings_one *one, uint32_t d) {
+    struct ring_guard g;
+    return ring_guard(&one->ring, d, &g) && g.mode == RING_GUARD_ACTS && g.held_by == RING_HELD_BY_GUARD &&
+           isfinite(g.limit) && isfinite(g.baseline) && g.limit < 0.98 * g.baseline;
+}
+
+/* ---- the verdict ---- */
+
+static bool is_news(const struct wire_free *a, const struct wire_free *b) {
+    uint64_t more =
+        a->memory_bytes > b->memory_bytes ? a->memory_bytes - b->memory_bytes : b->memory_bytes - a->memory_bytes;
+    return a->verdict != b->verdict || a->pid != b->pid || a->uid != b->uid || strcmp(a->user, b->user) != 0 ||
+           !a->idle_ns != !b->idle_ns || more > MEMORY_STEP;
+}
+
+static void look_again(const struct seen *s, const struct occupancy_facts *f, enum occupancy verdict) {
+    int64_t again_ns = occupancy_again_ns(f);
+    bool is_waiting = verdict == OCCUPANCY_MEMORY || verdict == OCCUPANCY_BUSY;
+    if (again_ns && again_ns < self.next_ns) self.next_ns = again_ns;
+    if (is_waiting && f->now_ns - s->end_ns < LOOK_MOST_NS && f->now_ns + LOOK_NS < self.next_ns)
+        self.next_ns = f->now_ns + LOOK_NS;
+}
+
+static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_ns) {
+    struct seen *s = &self.of[bit];
+    const struct tracked_gpu *g = &tracker.gpu[bit];
+    const struct inventory *inv = ring_inventory(&one->ring, d);
+    struct ring_state state;
+    struct wire_free w = {.uid = UINT32_MAX};
+    struct occupancy_facts f = {
+        .now_ns = now_ns, .has_processes = g->has_list, .is_granted = owners_has_gpu(inv->uuid)};
+    memcpy(w.uuid, inv->uuid, sizeof w.uuid);
+    count(g, &f, &w);
+    if (f.foreign + f.ours < s->listed || (s->was_granted && !f.is_granted)) s->end_ns = now_ns;
+    s->listed = f.foreign + f.ours;
+    s->was_granted = f.is_granted;
+    f.end_ns = s->end_ns;
+    bool is_read = ring_state(&one->ring, d, &state);
+    f.is_lost = is_read && state.state != DEVICE_OK && state.state != DEVICE_STARTING;
+    f.is_hot = is_hot(one, d);
+    read_metrics(one, d, s, &f);
+    w.verdict = (uint8_t)occupancy_judge(&f, (uint64_t)tracker.settings.jobs_free_memory_mb << 20);
+    w.memory_bytes = f.used_bytes;
+    int64_t real_ns = clock_real_ns();
+    w.since_ns = s->is_told && s->said.verdict == w.verdict ? s->said.since_ns : real_ns;
+    bool works = f.has_utilisation && f.utilisation > WORKS_RATIO;
+    w.idle_ns = works ? 0 : s->is_told && s->said.idle_ns ? s->said.idle_ns : real_ns;
+    look_again(s, &f, (enum occupancy)w.verdict);
+    if (s->is_told && !is_news(&w, &s->said)) return;
+    s->said = w;
+    s->is_told = true;
+    self.is_changed = true;
+}
+
+void frees_judge(int64_t now_ns) {
+    pthread_mutex_lock(&self.lock);
+    self.next_ns = INT64_MAX;
+    for (unsigned i = 0; i < tracker.rings.count; i++) {
+        const struct rings_one *one = &tracker.rings.of[i];
+        for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring); d++) {
+            int bit = tracker.bit[one->first + d];
+            if (bit >= 0) judge(one, d, bit, now_ns);
+        }
+    }
+    bool is_changed = self.is_changed;
+    pthread_mutex_unlock(&self.lock);
+    if (is_changed) jobs_nudge();
+}
+
+void frees_put(struct uplink *u, bool all) {
+    uint16_t n = 0;
+    pthread_mutex_lock(&self.lock);
+    if (self.is_changed || all) {
+        for (int i = 0; i < TRACKS_GPUS; i++) n += self.of[i].is_told;
+        size_t from = wire_begin_frees(&u->out, n);
+        for (int i = 0; i < TRACKS_GPUS; i++)
+            if (self.of[i].is_told) wire_add_free(&u->out, &self.of[i].said);
+        wire_end(&u->out, from);
+        self.is_changed = false;
+    }
+    pthread_mutex_unlock(&self.lock);
+}

@@ -1,0 +1,15 @@
+/* Which GPUs are measured free (model/occupancy.h judges), told to the server at once when that changes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "node/uplink.h"
+
+/* For the tracker's thread, under its lock: judges every GPU by what is known now. */
+void frees_judge(int64_t now_ns);
+/* When that must be done again though nothing was heard. */
+int64_t frees_next_ns(void);
+
+/* For the main thread: what is to be told, as a frame; all: everything, to a server that knows nothing yet. */
+void frees_put(struct uplink *u, bool all);

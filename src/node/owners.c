@@ -1,0 +1,111 @@
+#include "node/owners.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "node/process.h"
+
+#define DEEPEST 64 /* generations */
+#define CONTAINER_PREFIX "gpumgr-"
+
+struct row {
+    struct owner entry;
+    char (*uuid)[96];
+    unsigned gpus;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct row *of;
+    unsigned count, room;
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct row *find(const char *name) {
+    for (unsigned i = 0; i < self.count; i++)
+        if (strcmp(self.of[i].entry.name, name) == 0) return &self.of[i];
+    return NULL;
+}
+
+static struct row *fresh(void) {
+    if (self.count == self.room) {
+        unsigned room = self.room ? 2 * self.room : 16;
+        struct row *of = realloc(self.of, room * sizeof *of);
+        if (!of) abort();
+        self.of = of;
+        self.room = room;
+    }
+    return memset(&self.of[self.count++], 0, sizeof(struct row));
+}
+
+void owners_put(const struct owner *e, const char (*uuids)[96], unsigned gpus) {
+    pthread_mutex_lock(&self.lock);
+    struct row *r = find(e->name);
+    if (!r) {
+        r = fresh();
+        r->uuid = malloc(gpus * sizeof *uuids + 1);
+        if (!r->uuid) abort();
+        memcpy(r->uuid, uuids, gpus * sizeof *uuids);
+        r->gpus = gpus;
+    }
+    r->entry = *e;
+    pthread_mutex_unlock(&self.lock);
+}
+
+void owners_drop(const char *name) {
+    pthread_mutex_lock(&self.lock);
+    struct row *r = find(name);
+    if (r) {
+        free(r->uuid);
+        *r = self.of[--self.count];
+    }
+    pthread_mutex_unlock(&self.lock);
+}
+
+static bool of_shim(pid_t pid, uint64_t ticks, struct owner *ret) {
+    bool is_found = false;
+    pthread_mutex_lock(&self.lock);
+    for (unsigned i = 0; i < self.count && !is_found; i++) {
+        const struct owner *e = &self.of[i].entry;
+        if (e->shim != pid || e->shim_ticks != ticks) continue;
+        *ret = *e;
+        is_found = true;
+    }
+    pthread_mutex_unlock(&self.lock);
+    return is_found;
+}
+
+bool owners_of_process(pid_t pid, struct owner *ret) {
+    pthread_mutex_lock(&self.lock);
+    bool is_any = self.count > 0;
+    pthread_mutex_unlock(&self.lock);
+    for (int i = 0; is_any && i < DEEPEST && pid > 1; i++) {
+        pid_t parent;
+        uint64_t ticks;
+        if (!process_parent(pid, &parent, &ticks)) return false;
+        if (of_shim(pid, ticks, ret)) return true;
+        pid = parent;
+    }
+    return false;
+}
+
+bool owners_of_container(const char *container, struct owner *ret) {
+    size_t n = strlen(CONTAINER_PREFIX);
+    if (strncmp(container, CONTAINER_PREFIX, n) != 0) return false;
+    pthread_mutex_lock(&self.lock);
+    const struct row *r = find(container + n);
+    if (r) *ret = r->entry;
+    pthread_mutex_unlock(&self.lock);
+    return r != NULL;
+}
+
+bool owners_has_gpu(const char *uuid) {
+    bool has = false;
+    pthread_mutex_lock(&self.lock);
+    for (unsigned i = 0; i < self.count; i++)
+        for (unsigned g = 0; g < self.of[i].gpus; g++) has |= strcmp(self.of[i].uuid[g], uuid) == 0;
+    pthread_mutex_unlock(&self.lock);
+    return has;
+}

@@ -1,0 +1,28 @@
+/* The runs that go on now, for whoever sees a process on a GPU and wants to know whose it is. Written by the jobs' thread, read
+ * by the tracker's; a small lock of its own. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "model/job.h"
+
+#define OWNERS_NAME 48
+
+struct owner {
+    char name[OWNERS_NAME];   /* "17.0.1": job, element, attempt */
+    char title[JOB_NAME_MAX]; /* the job's name */
+    pid_t shim;               /* 0: not yet */
+    uint64_t shim_ticks;
+};
+
+/* Begins or changes one; uuids: its GPUs. */
+void owners_put(const struct owner *e, const char (*uuids)[96], unsigned gpus);
+void owners_drop(const char *name);
+
+/* The run that a process belongs to: one of its ancestors is the run's shim. */
+bool owners_of_process(pid_t pid, struct owner *ret);
+/* The run of a container of ours ("gpumgr-17.0.1"). */
+bool owners_of_container(const char *container, struct owner *ret);
+bool owners_has_gpu(const char *uuid);

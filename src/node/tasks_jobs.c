@@ -1,0 +1,60 @@
+/* What the tasks of a run did. The task table has all of them, also those that ended before this node began. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "model/belonging.h"
+#include "node/owners.h"
+#include "node/tasks.h"
+#include "node/tracks.h"
+
+#define CONTAINER_PREFIX "gpumgr-"
+
+static bool is_of(const struct gpumgr_task *k, const char *run) {
+    if (k->kind == BELONGS_TO_JOB) return strcmp(k->container_id, run) == 0;
+    size_t n = strlen(CONTAINER_PREFIX);
+    return strncmp(k->container, CONTAINER_PREFIX, n) == 0 && strcmp(k->container + n, run) == 0;
+}
+
+static void add_live(const char *run, struct task_figures *ret) {
+    for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
+        for (const struct track *t = tracker.bucket[b]; t; t = t->next) {
+            if (!t->is_live || !is_of(&t->k, run)) continue;
+            ret->memory_bytes += t->memory_now;
+            if (t->used_ns > ret->used_ns) ret->used_ns = t->used_ns;
+        }
+}
+
+static uint64_t memory_of(const char *uuid, int64_t now_ns) {
+    static struct latest latest; /* large; under the lock */
+    for (unsigned i = 0; i < tracker.rings.count; i++) {
+        const struct rings_one *one = &tracker.rings.of[i];
+        for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring); d++)
+            if (strcmp(ring_inventory(&one->ring, d)->uuid, uuid) == 0 && ring_latest(&one->ring, d, &latest) &&
+                latest_has(&latest, METRIC_MEMORY_TOTAL, now_ns))
+                return (uint64_t)latest.of[METRIC_MEMORY_TOTAL].value;
+    }
+    return 0;
+}
+
+void tasks_now(const char *run, struct task_figures *ret) {
+    *ret = (struct task_figures){0};
+    pthread_mutex_lock(&tracker.lock);
+    add_live(run, ret);
+    pthread_mutex_unlock(&tracker.lock);
+}
+
+void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, struct task_figures *ret) {
+    struct gpumgr_task k;
+    *ret = (struct task_figures){0};
+    pthread_mutex_lock(&tracker.lock);
+    add_live(run, ret);
+    for (uint32_t i = 0; i < TABLE_SLOTS; i++) {
+        if (!table_get(&tracker.table, i, &k) || !is_of(&k, run)) continue;
+        ret->is_measured = true;
+        ret->gpu_seconds += k.gpu_seconds;
+        ret->energy_joules += k.energy_joules;
+        if (k.memory_peak_bytes > ret->memory_peak_bytes) ret->memory_peak_bytes = k.memory_peak_bytes;
+    }
+    for (unsigned g = 0; g < gpus; g++) ret->memory_total_bytes += memory_of(uuids[g], clock_boot_ns());
+    pthread_mutex_unlock(&tracker.lock);
+}
