@@ -45,6 +45,22 @@ test('overview: eight cards fit one screen of 1440 by 900', async () => {
   assert.ok(Math.max(...bottoms) <= 900, `the last card ends at ${Math.max(...bottoms)}`);
 });
 
+for (const [width, height] of [[1920, 1080], [2560, 1440], [3840, 2160]]) {
+  test(`overview: a wall screen of ${width} by ${height} is filled, and read from afar`, async () => {
+    const page = await open('');
+    await page.setViewportSize({ width, height });
+    for (const view of ['Cards', 'Compact']) {
+      await page.click(`button:has-text("${view}")`);
+      const all = await page.$$eval('[data-gpu]', (cards) => cards.map((e) => ({ right: e.getBoundingClientRect().right, bottom: e.getBoundingClientRect().bottom, size: (e.querySelector('.temp .value') ?? e.querySelector('.temp')).getBoundingClientRect().height })));
+      assert.equal(all.length, 8);
+      assert.ok(Math.max(...all.map((c) => c.bottom)) <= height, `${view}: below the screen`);
+      assert.ok(view === 'Compact' || Math.max(...all.map((c) => c.right)) > width * 0.85, `${view}: the right is empty`);
+      assert.ok(all.every((c) => c.size >= height / 40), `${view}: ${all[0].size} px is small on this screen`);
+    }
+    await page.click('button:has-text("Cards")');
+  });
+}
+
 test('overview: the hot card stands out and is named first', async () => {
   const page = await open('');
   // The third simulated card has bad cooling: the guard soon has to act.
