@@ -60,6 +60,7 @@ static void words_of(struct words *w, const struct wire_task *ask, const char *t
     else
         add_word(w, "--forever");
     if (ask->mig < SHM_MIG_MAX) add_pair(w, "--mig", "%u", ask->mig);
+    if (ask->is_mps) add_word(w, "--mps");
     w->argv[w->n] = NULL;
 }
 

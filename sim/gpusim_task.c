@@ -37,6 +37,7 @@ static const struct {
     {"forever", NULL,      "work until killed"                                                                   },
     {"kind",    "KIND",    "matmul, copy, small, graphics, infer, video, hpc, idle (matmul)"                     },
     {"mig",     "I",       "use that MIG instance of the GPU (the first)"                                        },
+    {"mps",     NULL,      "be a client of an MPS server, which is a task of its own: --kind idle"               },
     {"name",    "NAME",    "be called that in lists and in the kernel log (gpusim-task)"                         },
     {"dir",     "DIR",     "the simulator's: $GPUSIM_DIR, else /dev/shm/gpusim-UID"                              },
     {"moments", "FILE",    "append name, when it opened the devices, registered and ended, by the boot clock, ns"},
@@ -89,6 +90,8 @@ static void take(struct job *j, const char *name) {
         j->ask.kind = (uint32_t)k;
     } else if (strcmp(name, "mig") == 0) {
         if (!amount_count(optarg, 0, SHM_MIG_MAX - 1, &j->ask.mig)) leave(2, "--mig: 0 to 6, not '%s'", optarg);
+    } else if (strcmp(name, "mps") == 0) {
+        j->ask.is_mps = 1;
     } else if (strcmp(name, "name") == 0) {
         snprintf(j->ask.name, sizeof j->ask.name, "%s", optarg);
     } else if (strcmp(name, "dir") == 0) {

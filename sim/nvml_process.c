@@ -48,8 +48,6 @@ static nvml_return list_v2(enum call call, struct nvml_device *d, uint32_t kinds
     return r;
 }
 
-enum { NOBODY = 0 }; /* no MPS daemon runs on simulated cards */
-
 #define PROCESS_LISTS(name, kinds)                                                                                     \
     EXPORT nvml_return name(struct nvml_device *device, uint32_t *count, struct nvml_process_v1 *out) {                \
         return list_v1(CALL_##name, device, kinds, count, out);                                                        \
@@ -62,14 +60,14 @@ enum { NOBODY = 0 }; /* no MPS daemon runs on simulated cards */
     }
 PROCESS_LISTS(nvmlDeviceGetComputeRunningProcesses, SHM_PROC_COMPUTE)
 PROCESS_LISTS(nvmlDeviceGetGraphicsRunningProcesses, SHM_PROC_GRAPHICS)
-PROCESS_LISTS(nvmlDeviceGetMPSComputeRunningProcesses, NOBODY)
+PROCESS_LISTS(nvmlDeviceGetMPSComputeRunningProcesses, SHM_PROC_MPS)
 
 EXPORT nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device,
                                                          struct nvml_process_detail_list *ret) {
     static const uint32_t kinds[] = {
         [NVML_PROCESS_COMPUTE] = SHM_PROC_COMPUTE,
         [NVML_PROCESS_GRAPHICS] = SHM_PROC_GRAPHICS,
-        [NVML_PROCESS_MPS] = NOBODY,
+        [NVML_PROCESS_MPS] = SHM_PROC_MPS,
     };
     const struct shm_root *root;
     struct shm_procs p;

@@ -144,7 +144,7 @@ static void fill_procs(const struct machine *m, uint32_t gpu, uint64_t now_us, s
             p->ci = m->card[gpu].mig[mig].ci;
         }
         const struct kind *k = &kinds[t->ask.kind];
-        p->kinds |= k->graphics ? SHM_PROC_GRAPHICS : SHM_PROC_COMPUTE;
+        p->kinds |= t->ask.is_mps ? SHM_PROC_MPS : k->graphics ? SHM_PROC_GRAPHICS : SHM_PROC_COMPUTE;
         p->used_bytes += t->ask.memory_bytes;
         p->sm_pct += percent(t->share * k->util);
         p->mem_pct += percent(t->share * k->mem_util);

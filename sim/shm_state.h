@@ -96,7 +96,11 @@ struct shm_state {
     uint64_t mig_used_bytes[SHM_MIG_MAX];
 };
 
-enum shm_proc_kind { SHM_PROC_COMPUTE = 1, SHM_PROC_GRAPHICS = 2 }; /* bits: a process can be in both lists */
+enum shm_proc_kind {
+    SHM_PROC_COMPUTE = 1,
+    SHM_PROC_GRAPHICS = 2,
+    SHM_PROC_MPS = 4
+}; /* bits: a process can be in both lists */
 
 struct shm_proc {
     uint32_t pid;

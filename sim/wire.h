@@ -89,7 +89,9 @@ struct wire_task {
     double work_s;         /* seconds at full clock with the card to itself; infinite for ever */
     uint32_t kind;         /* enum wire_kind */
     uint32_t mig;          /* place in shm_card.mig, or UINT32_MAX */
-    char name[32];         /* as the kernel log will call it */
+    uint32_t is_mps;       /* a client of an MPS server: in that list alone */
+    uint32_t unused_;
+    char name[32]; /* as the kernel log will call it */
 };
 
 struct wire_subscribe {

@@ -2,6 +2,7 @@
 moment; whoever is killed, nothing is lost, doubled or invented. The truth is the simulator's registration and waitpid."""
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from instance import Instance, stop
+from instance import GPUMGR, Instance, stop
 from link import EVENT, NODE, TASK, USE, StubServer
 from simulator import BUILD, Simulator, wait_for
 from task_table import BY_LIST, BY_OPEN, END_UNKNOWN, ENDED, FOUND_LATE, NO_DEADLINE, RUNNING, TaskTable, boot_ns
@@ -129,6 +130,55 @@ def test_mig_instances_are_told_apart(tmp_path):
         tasks = [sim.task("--gpu", "0", "--mig", str(n), "--forever") for n in (0, 1)]
         on = [table_of(i).one(t.pid)["gpus"] for t in tasks]
         assert on[0] != on[1] and all(len(g) == 1 and g[0].startswith("MIG-") for g in on), on
+        shown = json.loads(subprocess.run([GPUMGR, "ps", "--json", "--dir", i.dir], capture_output=True, check=True, env=i.env).stdout)["tasks"]
+        places = {t["pid"]: (t["gpu_instance"], t["compute_instance"]) for t in shown}
+        assert len(set(places.values())) == 2 and all(gi is not None and ci is not None for gi, ci in places.values()), places
+        tasks[0].kill()
+        tasks[0].wait()
+        table_of(i).one(tasks[0].pid, state=ENDED)
+        assert table_of(i).one(tasks[1].pid)["state"] == RUNNING, "one instance's end is not the other's"
+
+
+def test_clients_of_mps_and_their_server_are_tasks(sim):
+    """The server holds the context, clients are in a list of their own: each is a task, and its use is its own."""
+    with watching(sim) as i, StubServer(i.dir / "run") as server:
+        ready(i)
+        daemon = sim.task("--gpu", "0", "--kind", "idle", "--forever", "--memory", "256M", "--name", "mps-server")
+        one = table_of(i).one(daemon.pid)
+        clients = [sim.task("--gpu", "0", "--mps", "--demand", share, "--forever", "--memory", size) for share, size in (("40%", "2G"), ("10%", "1G"))]
+        seen = [table_of(i).one(c.pid) for c in clients]
+        assert all(t["gpus"] == one["gpus"] and t["source"] == BY_OPEN and t["ticks"] == ticks_of(t["pid"]) for t in seen)
+        kinds = wait_for(lambda: {p["pid"]: p["kinds"] for p in i.gpu(0)["processes"]} if len(i.gpu(0)["processes"]) == 3 else None, "all three are listed")
+        assert kinds[daemon.pid] == ["compute"] and all(kinds[c.pid] == ["mps"] for c in clients), kinds
+
+        def used(pid):
+            rows = [u for w in server.of(USE) for u in w["of"] if u["pid"] == pid]
+            return rows[-1] if rows else {"gpu_seconds": 0, "memory_bytes": 0}
+        wait_for(lambda: used(clients[0].pid)["gpu_seconds"] > 1, "it has worked", 20)
+        large, small, idle = (used(p.pid) for p in (*clients, daemon))
+        assert (large["memory_bytes"], small["memory_bytes"]) == (2 << 30, 1 << 30)
+        assert large["gpu_seconds"] > 2 * small["gpu_seconds"] > 0 and idle["gpu_seconds"] < small["gpu_seconds"]
+        clients[1].kill()
+        clients[1].wait()
+        table_of(i).one(clients[1].pid, state=ENDED)
+        assert table_of(i).one(clients[0].pid)["state"] == table_of(i).one(daemon.pid)["state"] == RUNNING
+
+
+def test_a_fork_is_another_task(sim):
+    """Parent and child of one program, on two GPUs: the child's end is not the parent's, and its GPU is not the parent's."""
+    script = ("import os, sys\npid = os.fork()\n"
+              "os.execv(sys.argv[1], [sys.argv[1], '--quiet', '--forever', '--gpu', '1' if pid else '2', '--name', 'parent' if pid else 'child'])")
+    with watching(sim) as i:
+        ready(i)
+        parent = subprocess.Popen([sys.executable, "-c", script, BUILD / "sim/gpusim-task"], env=sim.env)
+        sim.tasks.append(parent)
+        child = wait_for(lambda: [t for t in table_of(i).tasks() if t["comm"] == "child"], "the child")[0]
+        mine = table_of(i).one(parent.pid, comm="parent")
+        uuids = gpu_uuids(i)
+        assert (mine["gpus"], child["gpus"]) == ([uuids[1]], [uuids[2]]) and child["pid"] != mine["pid"]
+        os.kill(child["pid"], signal.SIGKILL)
+        table_of(i).one(child["pid"], state=ENDED)
+        assert table_of(i).one(parent.pid)["state"] == RUNNING
 
 
 def test_who_was_there_before_is_marked_so(sim):
