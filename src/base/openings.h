@@ -1,6 +1,6 @@
 /* Who opens certain files. The kernel tells the opener's pid where we may ask (fanotify, which needs CAP_SYS_ADMIN and a file
- * system with file handles; by handle, so that nothing is opened on our side), else just that somebody did (inotify). One
- * thread's. */
+ * system with file handles; by handle, so that nothing is opened on our side), else just that somebody did (inotify): that is
+ * decided file by file. One thread's. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 struct openings_file {
     int64_t tag; /* the caller's */
-    int wd;      /* inotify */
+    int wd;      /* inotify; -1: fanotify has it */
     int type;    /* fanotify: the file's handle, and the file system it is of */
     int32_t fsid[2];
     unsigned bytes;
@@ -18,17 +18,16 @@ struct openings_file {
 };
 
 struct openings {
-    int fd; /* to poll; -1: not to be had */
-    bool has_pids;
+    int fd;                  /* to poll; -1: not to be had */
+    int by_handle, by_watch; /* fanotify and inotify behind it; -1: not to be had */
     unsigned count, room;
     struct openings_file *of; /* the caller's */
 };
 
-/* With pids if the kernel can tell them of files beside `near`, a directory; else without. */
-void openings_begin(struct openings *o, struct openings_file *room, unsigned most, const char *near);
+void openings_begin(struct openings *o, struct openings_file *room, unsigned most);
 void openings_end(struct openings *o);
 
-/* All files are about to be added again, and those that are not are gone. */
+/* All files are about to be added again: those that are not are gone. */
 void openings_renew(struct openings *o);
 
 /* 0: it is followed (the same file again is the same mark, with the new tag); else a negative errno. Without room the one

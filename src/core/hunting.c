@@ -15,9 +15,10 @@ void hunting_begin(struct hunting *h, const struct gpu_driver *d, int64_t now_ns
         if (gpu_call(d, c)->lists_processes) h->call = (int)c;
 }
 
-void hunting_arm(struct hunting *h, int64_t until_ns) {
-    int64_t was = atomic_load(&h->armed_until_ns);
-    while (was < until_ns && !atomic_compare_exchange_weak(&h->armed_until_ns, &was, until_ns)) {}
+void hunting_arm(struct hunting *h, bool is_opening, int64_t until_ns) {
+    _Atomic int64_t *until = is_opening ? &h->opened_until_ns : &h->armed_until_ns;
+    int64_t was = atomic_load(until);
+    while (was < until_ns && !atomic_compare_exchange_weak(until, &was, until_ns)) {}
 }
 
 /* Too many at once: then somebody comes, whoever it is. */
@@ -30,7 +31,7 @@ void hunting_expect(struct hunting *h, uint32_t pid, int64_t at_ns, int64_t unti
         h->told[h->told_count++].until_ns = until_ns;
     }
     pthread_mutex_unlock(&h->lock);
-    if (!has_room) hunting_arm(h, until_ns);
+    if (!has_room) hunting_arm(h, true, until_ns);
 }
 
 void hunting_set_base(struct hunting *h, int64_t base_ns) { atomic_store(&h->base_ns, base_ns); }
@@ -62,15 +63,13 @@ static void drop_gone(struct hunt *h) {
 }
 
 int64_t hunting_next_ns(struct hunting *h, int64_t now_ns) {
-    int64_t until = atomic_load(&h->armed_until_ns);
     if (h->call < 0) return INT64_MAX;
     h->hunt.base_ns = atomic_load(&h->base_ns);
     take_told(h);
     drop_gone(&h->hunt);
-    if (until > now_ns) {
-        atomic_compare_exchange_strong(&h->armed_until_ns, &until, 0);
-        hunt_arm(&h->hunt, now_ns, until - now_ns);
-    }
+    int64_t opened_ns = atomic_exchange(&h->opened_until_ns, 0), armed_ns = atomic_exchange(&h->armed_until_ns, 0);
+    if (opened_ns > now_ns) hunt_arm(&h->hunt, true, now_ns, opened_ns - now_ns);
+    if (armed_ns > now_ns) hunt_arm(&h->hunt, false, now_ns, armed_ns - now_ns);
     return hunt_next_ns(&h->hunt, now_ns);
 }
 

@@ -15,8 +15,8 @@
 #define HUNTING_TOLD 32
 
 struct hunting {
-    _Atomic int64_t armed_until_ns, base_ns; /* from other threads */
-    pthread_mutex_t lock;                    /* held for moments: what was told of openings */
+    _Atomic int64_t armed_until_ns, opened_until_ns, base_ns; /* from other threads */
+    pthread_mutex_t lock;                                     /* held for moments: what was told of openings */
     struct {
         uint32_t pid;
         int64_t at_ns, until_ns;
@@ -33,8 +33,8 @@ struct hunting {
 void hunting_init(struct hunting *h); /* before anybody announces */
 void hunting_begin(struct hunting *h, const struct gpu_driver *d, int64_t now_ns);
 
-/* From any thread: something comes within for_ns. The caller wakes the fast thread. */
-void hunting_arm(struct hunting *h, int64_t until_ns);
+/* From any thread: something comes until then. is_opening: see hunt_arm. The caller wakes the fast thread. */
+void hunting_arm(struct hunting *h, bool is_opening, int64_t until_ns);
 /* Likewise, and this process opened the device file at at_ns. */
 void hunting_expect(struct hunting *h, uint32_t pid, int64_t at_ns, int64_t until_ns);
 void hunting_set_base(struct hunting *h, int64_t base_ns);

@@ -42,7 +42,7 @@ static void announce(void *ctx, int64_t tag, int32_t pid) {
     if (pid == getpid()) return;
     for (unsigned i = 0; i < o->count; i++)
         if ((tag == OPENINGS_ANY || tag == i) && watch_is_running(&o->watches[i]))
-            watch_hunt(&o->watches[i], (uint32_t)pid, now_ns, now_ns + COMING_NS);
+            watch_hunt(&o->watches[i], pid ? (uint32_t)pid : WATCH_OPENER, now_ns, now_ns + COMING_NS);
 }
 
 /* For so long, or until shortly after a file went away: then they are all marked anew. */
@@ -63,7 +63,7 @@ static void *opens_main(void *arg) {
     struct openings files;
     pthread_setname_np(pthread_self(), "opens");
     clock_be_prompt();
-    openings_begin(&files, file, GPU_MAX, o->dir);
+    openings_begin(&files, file, GPU_MAX);
     if (files.fd < 0) {
         log_line(LOG_WARN, "no_inotify", -1, "new processes are noticed at the next round only: %s", strerror(errno));
         return NULL;

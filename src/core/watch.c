@@ -570,10 +570,10 @@ void watch_go(struct watch *w, int device) {
 }
 
 void watch_hunt(struct watch *w, uint32_t pid, int64_t now_ns, int64_t until_ns) {
-    if (pid)
-        hunting_expect(&w->hunting, pid, now_ns, until_ns);
+    if (pid == WATCH_ANYBODY || pid == WATCH_OPENER)
+        hunting_arm(&w->hunting, pid == WATCH_OPENER, until_ns);
     else
-        hunting_arm(&w->hunting, until_ns);
+        hunting_expect(&w->hunting, pid, now_ns, until_ns);
     ring_bell_of(&w->bell, RING_HUNT);
 }
 

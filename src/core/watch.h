@@ -64,7 +64,9 @@ void watch_go(struct watch *w, int device);
 /* Read everything now. */
 void watch_look(struct watch *w);
 
-/* A new process is about to show up: look at the process list often until then. pid: who opened the device file; 0: not known. */
+/* A new process is about to show up: look at the process list often until then. pid: who opened the device file. */
+#define WATCH_ANYBODY 0u        /* nobody has opened it yet */
+#define WATCH_OPENER UINT32_MAX /* somebody did */
 void watch_hunt(struct watch *w, uint32_t pid, int64_t now_ns, int64_t until_ns);
 /* However quiet it is, look at least so often; 0: the rounds are enough. */
 void watch_hunt_base(struct watch *w, int64_t base_ns);

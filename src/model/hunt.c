@@ -24,9 +24,12 @@ void hunt_begin(struct hunt *h, int64_t now_ns) {
     *h = (struct hunt){.purse_ns = PURSE_MOST_NS, .filled_ns = now_ns, .cost_ns = COST_GUESS_NS, .base_ns = h->base_ns};
 }
 
-static bool is_echo(const struct hunt *h, int64_t now_ns) { return h->found_ns && now_ns - h->found_ns < ECHO_NS; }
+static bool is_echo(const struct hunt *h, int64_t now_ns) {
+    return h->is_opening && h->found_ns && now_ns - h->found_ns < ECHO_NS;
+}
 
-void hunt_arm(struct hunt *h, int64_t now_ns, int64_t for_ns) {
+void hunt_arm(struct hunt *h, bool is_opening, int64_t now_ns, int64_t for_ns) {
+    h->is_opening = is_opening && (h->is_opening || now_ns >= h->until_ns);
     h->armed_ns = now_ns;
     if (is_echo(h, now_ns) && for_ns > PROMPT_NS) for_ns = PROMPT_NS;
     if (now_ns + for_ns > h->until_ns) h->until_ns = now_ns + for_ns;

@@ -30,6 +30,7 @@ struct hunt {
     int64_t filled_ns;
     int64_t cost_ns; /* of one look, about */
     int64_t base_ns; /* looks at least so often; 0: the rounds are enough */
+    bool is_opening; /* it was armed by nothing better */
     struct hunt_comer comer[HUNT_COMERS];
     uint32_t learnt;            /* ever */
     int64_t took_ns[HUNT_PAST]; /* from the opening until it was listed, the newest of them */
@@ -37,8 +38,9 @@ struct hunt {
 
 void hunt_begin(struct hunt *h, int64_t now_ns);
 
-/* Somebody is coming, within for_ns. */
-void hunt_arm(struct hunt *h, int64_t now_ns, int64_t for_ns);
+/* Somebody is coming, within for_ns. is_opening: all that is known is that a device file was opened, which a listed process may
+ * have done as well. */
+void hunt_arm(struct hunt *h, bool is_opening, int64_t now_ns, int64_t for_ns);
 
 /* This process opened the device file and is not in the list. */
 void hunt_expect(struct hunt *h, uint32_t pid, int64_t now_ns, int64_t for_ns);

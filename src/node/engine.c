@@ -486,7 +486,6 @@ int engine_new(const struct engine_setup *setup, struct engine **ret, struct err
         g->workers = setup->workers;
         births_open(&g->births, "/sys/fs/cgroup");
         inside_open(&g->inside);
-        g->openers.has_pids = g->inside.files.has_pids;
     }
     g->base_told_ms = -1; /* what was told before us does not count */
     g->ears = (struct talk_ears){.ctx = g,

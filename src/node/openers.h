@@ -1,13 +1,11 @@
 /* Who opened what, lately: the newest openings, to be matched with the tasks that they lead to. Pure. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define OPENERS_KEPT 1024
 
 struct openers {
-    bool has_pids;
     uint32_t head;
     struct {
         int64_t at_ns, tag;
@@ -23,6 +21,6 @@ struct opener {
     int64_t tag, born_ns, start_ns;
 };
 
-/* When it opened a file of that tag: the first opening of its pid; without pids the first of that tag that nobody was matched
+/* When it opened a file: the first opening of its pid; of those without a pid the first of that tag that nobody was matched
  * with yet. Never after its start; 0: not seen. */
 int64_t openers_find(struct openers *o, const struct opener *who);

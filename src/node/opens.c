@@ -24,8 +24,7 @@ void opens_begin(struct opens *o, const char *dir) {
     o->files.fd = -1;
     snprintf(o->dir, sizeof o->dir, "%s", dir);
     if (!*dir) return;
-    openings_begin(&o->files, o->file, OPENS_FILES_MAX, dir);
-    o->openers.has_pids = o->files.has_pids;
+    openings_begin(&o->files, o->file, OPENS_FILES_MAX);
     opens_mark(o);
 }
 

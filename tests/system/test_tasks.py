@@ -198,8 +198,8 @@ def test_many_short_tasks(sim):
         node = node_of(i)
         script = ("import subprocess, sys, time\nleft, live, pids = int(sys.argv[2]), [], []\n"
                   "while left or live:\n"
-                  "    while left and len(live) < 8:\n"
-                  "        p = subprocess.Popen([sys.argv[1], '--quiet', '--work', '0.08', '--gpu', str(left % 4)]); pids.append(p.pid)\n"
+                  "    while left and len(live) < 16:\n"
+                  "        p = subprocess.Popen([sys.argv[1], '--quiet', '--work', '0.15', '--demand', '20%', '--gpu', str(left % 4)]); pids.append(p.pid)\n"
                   "        live.append(p); left -= 1\n"
                   "    over = [p for p in live if p.poll() is not None]\n    assert not any(p.returncode for p in over), 'a task failed'\n"
                   "    live = [p for p in live if p not in over]\n    time.sleep(0.005)\n"
