@@ -21,7 +21,12 @@
 #define COST_GUESS_NS 25000 /* before the first look */
 
 void hunt_begin(struct hunt *h, int64_t now_ns) {
-    *h = (struct hunt){.purse_ns = PURSE_MOST_NS, .filled_ns = now_ns, .cost_ns = COST_GUESS_NS, .base_ns = h->base_ns};
+    *h = (struct hunt){
+        .purse_ns = {PURSE_MOST_NS, PURSE_MOST_NS},
+        .filled_ns = now_ns,
+        .cost_ns = COST_GUESS_NS,
+        .base_ns = h->base_ns
+    };
 }
 
 static bool is_echo(const struct hunt *h, int64_t now_ns) {
@@ -93,9 +98,12 @@ static int64_t often_ns(const struct hunt *h) {
     return often < OFTEN_NS ? OFTEN_NS : often > CALM_NS ? CALM_NS : often;
 }
 
-static int64_t afforded_ns(const struct hunt *h, int64_t pace) {
+/* Containers that start and use no GPU must not make those poor who are known to come. */
+enum purse { FOR_ANYBODY, FOR_COMERS };
+
+static int64_t afforded_ns(const struct hunt *h, enum purse p, int64_t pace) {
     int64_t poor = h->cost_ns * POOR_SHARE;
-    return h->purse_ns > 0 || poor < pace ? pace : poor;
+    return h->purse_ns[p] > 0 || poor < pace ? pace : poor;
 }
 
 static bool is_quiet(const struct hunt_comer *c, const struct span *when, int64_t now_ns) {
@@ -108,13 +116,13 @@ static int64_t look_for_ns(const struct hunt *h, const struct hunt_comer *c, con
     if (is_quiet(c, when, now_ns)) {
         int64_t since_ns = seen_ns > c->opened_ns ? seen_ns : c->opened_ns;
         int64_t pace = when->from_ns / QUIET_LOOKS > QUIET_NS ? when->from_ns / QUIET_LOOKS : QUIET_NS;
-        int64_t look = since_ns + afforded_ns(h, pace), in_time = c->opened_ns + when->from_ns;
+        int64_t look = since_ns + afforded_ns(h, FOR_COMERS, pace), in_time = c->opened_ns + when->from_ns;
         return look < in_time ? look : in_time;
     }
     if (when->from_ns && age <= when->to_ns)
-        return seen_ns + (h->purse_ns > 0 ? OFTEN_NS : CALM_NS); /* any moment now */
+        return seen_ns + (h->purse_ns[FOR_COMERS] > 0 ? OFTEN_NS : CALM_NS); /* any moment now */
     int64_t soon = h->learnt && 2 * when->to_ns > PROMPT_NS ? 2 * when->to_ns : PROMPT_NS;
-    return seen_ns + afforded_ns(h, age <= soon ? often_ns(h) : CALM_NS);
+    return seen_ns + afforded_ns(h, FOR_COMERS, age <= soon ? often_ns(h) : CALM_NS);
 }
 
 int64_t hunt_next_ns(const struct hunt *h, int64_t now_ns) {
@@ -131,23 +139,32 @@ int64_t hunt_next_ns(const struct hunt *h, int64_t now_ns) {
     if (now_ns < h->until_ns) {
         bool is_calm = is_echo(h, now_ns) || now_ns - h->armed_ns > PROMPT_NS;
         int64_t pace = has_quiet ? QUIET_NS : is_calm ? CALM_NS : often_ns(h);
-        int64_t look = h->looked_ns + afforded_ns(h, pace);
+        int64_t look = h->looked_ns + afforded_ns(h, FOR_ANYBODY, pace);
         if (look < next) next = look;
     }
     if (h->base_ns && h->looked_ns + h->base_ns < next) next = h->looked_ns + h->base_ns;
     return next;
 }
 
+static bool has_comer(const struct hunt *h, int64_t now_ns) {
+    bool has_one = false;
+    for (unsigned i = 0; i < HUNT_COMERS; i++) has_one |= h->comer[i].pid && now_ns < h->comer[i].until_ns;
+    return has_one;
+}
+
 void hunt_looked(struct hunt *h, int64_t now_ns, int64_t took_ns, bool has_found) {
     h->cost_ns += (took_ns - h->cost_ns) / 8;
-    h->purse_ns += (now_ns - h->filled_ns) / FILL_SHARE - took_ns + (has_found ? REWARD_NS : 0);
+    h->purse_ns[has_comer(h, now_ns) ? FOR_COMERS : FOR_ANYBODY] -= took_ns;
+    for (int p = FOR_ANYBODY; p <= FOR_COMERS; p++) {
+        int64_t *purse = &h->purse_ns[p];
+        *purse += (now_ns - h->filled_ns) / FILL_SHARE + (has_found ? REWARD_NS : 0);
+        if (*purse > PURSE_MOST_NS) *purse = PURSE_MOST_NS;
+        if (*purse < -PURSE_MOST_NS) *purse = -PURSE_MOST_NS;
+    }
     h->filled_ns = now_ns;
     h->looked_ns = now_ns;
-    if (has_found) {
-        h->found_ns = now_ns;
-        /* Another one may have been announced a moment before this one showed. */
-        if (h->until_ns > h->armed_ns + PROMPT_NS) h->until_ns = h->armed_ns + PROMPT_NS;
-    }
-    if (h->purse_ns > PURSE_MOST_NS) h->purse_ns = PURSE_MOST_NS;
-    if (h->purse_ns < -PURSE_MOST_NS) h->purse_ns = -PURSE_MOST_NS;
+    if (!has_found) return;
+    h->found_ns = now_ns;
+    /* Another one may have been announced a moment before this one showed. */
+    if (h->until_ns > h->armed_ns + PROMPT_NS) h->until_ns = h->armed_ns + PROMPT_NS;
 }

@@ -22,11 +22,11 @@ struct hunt_comer {
 };
 
 struct hunt {
-    int64_t until_ns;  /* looks often until then */
-    int64_t armed_ns;  /* when somebody without a pid was last announced */
-    int64_t found_ns;  /* when one was last found; 0: never */
-    int64_t looked_ns; /* when it last looked */
-    int64_t purse_ns;  /* CPU time that looks may cost */
+    int64_t until_ns;    /* looks often until then */
+    int64_t armed_ns;    /* when somebody without a pid was last announced */
+    int64_t found_ns;    /* when one was last found; 0: never */
+    int64_t looked_ns;   /* when it last looked */
+    int64_t purse_ns[2]; /* CPU time that looks may cost: for whoever may come, and for those who opened the file */
     int64_t filled_ns;
     int64_t cost_ns; /* of one look, about */
     int64_t base_ns; /* looks at least so often; 0: the rounds are enough */

@@ -151,6 +151,24 @@ static void it_unlearns(void **state) {
     if (next.late_ns > 21 * MS) fail_msg("%.1f ms late in the end", (double)next.late_ns / MS);
 }
 
+/* Fifty containers start and use no GPU; then one does. */
+static void the_idle_make_nobody_poor(void **state) {
+    struct hunt h = {0};
+    const struct card card = {2 * MS, 0, 60000, 60000};
+    int64_t now = 0;
+    hunt_begin(&h, 0);
+    for (int n = 0; n < 50; n++) {
+        hunt_arm(&h, false, now, 3 * S);
+        for (int64_t until = now + S / 2; now < until;) {
+            int64_t next = hunt_next_ns(&h, now);
+            now = next > now ? next : now;
+            hunt_looked(&h, now, card.quiet_ns, false);
+        }
+    }
+    struct start r = one_start(&h, &card, 100, now + S, card.delay_ns);
+    if (r.late_ns > 6 * MS) fail_msg("%.1f ms late", (double)r.late_ns / MS);
+}
+
 /* More of them than there is room for: the newest are known, and nothing is looked for twice. */
 static void many_come(void **state) {
     struct hunt h = {0};
@@ -185,8 +203,12 @@ static void one_ends_unlisted(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_), cmocka_unit_test(containers_one_after_the_other),
-                                       cmocka_unit_test(it_learns_when_they_come), cmocka_unit_test(it_unlearns),
-                                       cmocka_unit_test(many_come), cmocka_unit_test(one_ends_unlisted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_),
+                                       cmocka_unit_test(containers_one_after_the_other),
+                                       cmocka_unit_test(it_learns_when_they_come),
+                                       cmocka_unit_test(it_unlearns),
+                                       cmocka_unit_test(many_come),
+                                       cmocka_unit_test(one_ends_unlisted),
+                                       cmocka_unit_test(the_idle_make_nobody_poor)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
