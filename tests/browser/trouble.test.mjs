@@ -98,6 +98,29 @@ test('a machine that falls silent is said to be gone, and can be forgotten', asy
   await page.waitForSelector('text=forgot this machine');
 });
 
+test('tabs that were opened in the background leave the connections to the one that is seen', async () => {
+  // A browser has six connections to a server, and a stream keeps one.
+  const { context: many } = await signedIn(browser, gpumgr);
+  await many.addInitScript(() => {
+    if (!location.search.includes('behind')) return;
+    let isHidden = true;
+    Object.defineProperty(document, 'hidden', { get: () => isHidden });
+    window.comeForward = () => { isHidden = false; document.dispatchEvent(new Event('visibilitychange')); };
+  });
+  const tabs = [];
+  for (let i = 0; i < 8; i++) {
+    tabs.push(await many.newPage());
+    await tabs[i].goto(`${gpumgr.url}?behind`, { timeout: 8000 });
+  }
+  const seen = await many.newPage();
+  await seen.goto(gpumgr.url, { timeout: 8000 });
+  await settled(seen);
+  await seen.close();
+  await tabs[0].evaluate(() => window.comeForward());
+  await settled(tabs[0]);
+  await many.close();
+});
+
 test('without a driver the page says what to do', async () => {
   const none = await Instance.start('--gpu-library', '/nonexistent/libnvidia-ml.so.1');
   try {

@@ -1,5 +1,5 @@
 // The connection to the server's event stream. Nothing for three seconds means stale: the values go grey and a new
-// connection is tried, with growing pauses.
+// connection is tried, with growing pauses. A tab that nobody looks at has no connection.
 import { apiUrl, get, session } from '../api/client';
 import type { Delta, GpuEvent, Snapshot } from '../api/types';
 import { takeDelta, takeSnapshot } from './state';
@@ -23,7 +23,8 @@ export class Stream {
   start(): void {
     this.stop();
     document.addEventListener('visibilitychange', this.seen);
-    this.connect();
+    this.isAway = document.hidden; // opened in the background: it connects when somebody looks at it
+    if (!this.isAway) this.connect();
     this.watch = window.setInterval(() => this.look(), 500);
     get<{ events: GpuEvent[] }>('events', { limit: 100 }).then((got) => this.store.takeEvents(got.events), () => {});
   }
