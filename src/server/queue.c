@@ -284,12 +284,27 @@ static int past_run(void *ctx, const struct queue_run_row *r, struct error *e) {
     return 0;
 }
 
+/* Whom jobs wait for may be over for long: those are in the file only. One that was forgotten there ended well enough. */
+static int load_afters(struct sql *db, struct queue *q, struct error *e) {
+    for (size_t i = 0; q->dependents && i < q->count; i++)
+        for (unsigned k = 0; k < q->job[i]->after_count; k++) {
+            struct queue_after *a = &q->job[i]->after[k];
+            if (queue_find(q, a->job)) continue;
+            int state = queue_store_state(db, a->job, e);
+            if (state < 0 && state != -ENOENT) return state;
+            a->is_over = true;
+            a->state = state < 0 ? JOB_DONE : (uint8_t)state;
+        }
+    return 0;
+}
+
 static int load_work(struct sql *db, void *ctx, struct error *e) {
     const struct queue_reader reader = {ctx, load_job, load_run, load_cordon, load_usage};
     struct past_load past = {.queue = ctx};
     const struct queue_reader likes = {.ctx = &past, .job = past_job, .run = past_run};
     const struct queue_ask ask = {.states = BIT(JOB_DONE), .limit = PAST_LOADED, .runs_most = 1};
     int r = queue_store_read(db, clock_real_ns() / HOUR_NS - QUEUE_WEEK_H, &reader, e);
+    if (r >= 0) r = load_afters(db, ctx, e);
     return r < 0 ? r : queue_store_list(db, &ask, &likes, e);
 }
 
@@ -305,6 +320,14 @@ static void load_end(struct queue *q) {
         if (is_ending) queue_job_settle(q, j);
     }
     for (size_t i = 0; i < q->count; i++) queue_job_settle(q, q->job[i]);
+    for (size_t i = 0; i < q->count; i++)
+        for (unsigned k = 0; k < q->job[i]->after_count;) {
+            const struct queue_after a = q->job[i]->after[k];
+            if (a.is_over)
+                queue_resolve(q, a.job, (enum job_state)a.state); /* which takes it off the list */
+            else
+                k++;
+        }
 }
 
 /* ---- time ---- */

@@ -19,7 +19,9 @@ struct queue_element {
 
 struct queue_after {
     int64_t job;
-    bool any; /* however it ended */
+    bool any;      /* however it ended */
+    bool is_over;  /* it was, when the server began ... */
+    uint8_t state; /* ... as this */
 };
 
 struct queue_run {

@@ -48,10 +48,10 @@ class Answer:
 
 
 class Server:
-    """settings: lines of the file that the supervisor would write. user: run as that one (a number)."""
+    """settings: lines of the file that the supervisor would write. user: run as that one (a number). base: where its directory is."""
 
-    def __init__(self, user=None, **settings):
-        self.dir = Path(tempfile.mkdtemp(prefix="gs-", dir="/dev/shm"))
+    def __init__(self, user=None, base="/dev/shm", **settings):
+        self.dir = Path(tempfile.mkdtemp(prefix="gs-", dir=base))
         self.dir.chmod(0o755)
         (self.dir / "run").mkdir(mode=0o755)
         self.user = user

@@ -1,5 +1,8 @@
 """The queue in the server, with a node by hand: what it grants, what it stores, what it tells, whoever dies."""
 
+import re
+import subprocess
+
 import pytest
 
 from job_node import (ABSENT, BY_CANCEL, BY_REBOOT, CANCEL, ENDED, GIB, HOLD, IS_FOREIGN, IS_FREE, PRIORITY, RELEASE, RUNNING, Books, JobNode,
@@ -307,3 +310,28 @@ def test_an_account_that_is_nobody_here(server, node, member):
     assert server.unix("PUT", "/api/v1/users/nobody", {"role": "member"}).status == 201
     token = server.unix("POST", "/api/v1/jobs", {"command": ["x"]})
     assert token.status == 403 and "has no account here" in token.json["error"]["message"]
+
+
+# ---- what was acknowledged is on the disk ----
+
+def test_a_submission_is_synced_before_it_is_acknowledged(tmp_path):
+    trace = tmp_path / "trace"
+    with Server() as server, JobNode(server.dir / "run/server/link.sock") as node:
+        strace = subprocess.Popen(["strace", "-f", "-xx", "-s", "64", "-e", "trace=fdatasync,fsync,write,writev,sendmsg,sendto,pwrite64",
+                                   "-e", "signal=none", "-o", str(trace), "-p", str(server.process.pid)], stderr=subprocess.PIPE)
+        try:
+            assert b"attached" in strace.stderr.readline()
+            for _ in range(3):
+                assert node.submit(job_record(("hold",), gpus=4))["result"] == 0
+        finally:
+            strace.terminate()
+            strace.wait(10)
+    synced, answers = False, 0
+    for line in trace.read_text().splitlines():
+        if "sync" in line and line.rstrip().endswith("= 0"):
+            synced = True
+        # a frame's head: its length, then the type (SUBMITTED), the version and a zero
+        if re.search(r'"(\\x..){4}\\x8d\\x01\\x00\\x00', line):
+            assert synced, f"acknowledged before it was synced: {line}"
+            synced, answers = False, answers + 1
+    assert answers == 3
