@@ -15,8 +15,8 @@ struct jobs_own {
     struct settings settings;
     struct runs runs;
     struct starting starting;
-    int epoll;
-    bool is_linked; /* the server is there and knows us */
+    int epoll, inotify; /* inotify: the states of runs */
+    bool is_linked;     /* the server is there and knows us */
 };
 extern struct jobs_own jobs_own;
 
@@ -28,6 +28,28 @@ bool jobs_watch(int fd, uint32_t events, enum jobs_source source, uint32_t numbe
 struct buf *jobs_say_begin(void);
 void jobs_say_end(void);
 size_t jobs_said_bytes(void);
+
+/* ---- runs ---- */
+
+/* What the server says. */
+void jobs_grant(const struct wire_frame *f);
+void jobs_stop(const struct wire_frame *f);
+/* Says where a run stands, to the server and to whoever follows it. */
+void jobs_tell(const struct run *run);
+void jobs_say_run(const struct wire_run *said);
+void jobs_say_absent(const struct wire_run_key *k);
+
+void jobs_shim_ended(int pidfd, int64_t now_ns);
+void jobs_states(void); /* some were written */
+
+/* Of each run: processes whose shim was killed; every second, what it does with its GPUs. */
+void jobs_look_after(struct run *run, int64_t now_ns);
+bool jobs_has_orphan(void);
+void jobs_judge(struct run *run, int64_t now_ns);
+
+/* One that was found at the start; and what becomes of those that no shim has. */
+void jobs_adopt(void *ctx, const struct wire_run_key *k);
+void jobs_mind_found(struct run *run, int64_t now_ns);
 
 /* ---- callers ---- */
 
