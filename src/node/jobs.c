@@ -343,7 +343,8 @@ static int open_all(const struct instance *where, struct error *e) {
     return r < 0 ? r : calls_open(e);
 }
 
-int jobs_open(const struct instance *where, const struct settings *s, struct error *e) {
+int jobs_open(const struct instance *where, const struct settings *s, const char *settings_path, struct error *e) {
+    jobs_own.starting.settings_path = settings_path;
     jobs_own.settings = *s;
     jobs_own.starting.grace_ns = s->jobs_grace_s * NS_PER_S;
     int r = open_all(where, e);

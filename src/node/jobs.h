@@ -9,8 +9,9 @@
 #include "model/settings.h"
 #include "node/uplink.h"
 
-/* Takes up the runs that go on: from then on it is known whose their processes are. */
-int jobs_open(const struct instance *where, const struct settings *s, struct error *e) MUST_CHECK;
+/* Takes up the runs that go on: from then on it is known whose their processes are. settings_path: of the file they are in. */
+int jobs_open(const struct instance *where, const struct settings *s, const char *settings_path, struct error *e)
+    MUST_CHECK;
 /* After the tracker was started. */
 int jobs_start(struct error *e) MUST_CHECK;
 void jobs_reload(const struct settings *s);

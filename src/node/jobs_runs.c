@@ -128,6 +128,7 @@ static void start_run(struct run *run) {
         note_end(run, JOB_BY_START, "its shim ended without a word, more than once");
         return;
     }
+    run->is_clean = false;
     enlist(run); /* before its processes are seen anywhere */
     if (starting_run(&jobs_own.starting, &jobs_own.runs, run, &e) < 0) {
         if (run->shim) kill(run->shim, SIGKILL);
@@ -171,7 +172,7 @@ void jobs_grant(const struct wire_frame *f) {
 /* ---- ending ---- */
 
 static void stop_run(struct run *run, uint8_t reason, int64_t grace_ns) {
-    if (run->pidfd < 0) return; /* its shim is gone: its end is under way */
+    if (run->pidfd < 0 || run->is_clean) return; /* its shim is gone: its end is under way */
     int r = stop_send(run->pidfd, STOP_SIGNAL, stop_value(reason, grace_ns / NS_PER_MS));
     if (r < 0 && r != -ESRCH) log_line(LOG_ERROR, "run", -1, "run %s: stop: %s", run->name, strerror(-r));
 }
@@ -235,10 +236,25 @@ static void end_orphan(struct run *run, int64_t now_ns) {
              "the process that watched it was killed; it was ended, and how it would have ended is not known");
 }
 
+/* A container outlives whoever started it: it is removed before its run has ended. */
+static bool is_being_cleaned(struct run *run) {
+    struct error e;
+    if (!run->is_image || run->is_clean) return false;
+    run->is_clean = true;
+    if (starting_end_image(&jobs_own.starting, &jobs_own.runs, run, &e) >= 0) {
+        watch_run(run);
+        return true;
+    }
+    log_line(LOG_ERROR, "run", -1, "run %s: its container may be left: %s", run->name, e.text);
+    run->shim = 0;
+    return false;
+}
+
 /* No shim has it. What its records say decides. */
 static void without_shim(struct run *run, int64_t now_ns) {
     struct record_state s;
     struct error e;
+    if (is_being_cleaned(run)) return;
     if (run_refresh(&jobs_own.runs, run, &s, &e) < 0) {
         log_line(LOG_ERROR, "run", -1, "run %s: %s", run->name, e.text);
         return;

@@ -152,16 +152,12 @@ static int order_file(const struct order *o, struct error *e) {
 }
 
 /* Our child until we end; after that whoever takes orphans is its parent. What it needs, it has been given. */
-static int spawn_shim(const struct starting *s, const struct runs *runs, struct run *run, int order_fd,
-                      struct error *e) {
+static int spawn(const char *const *argv, int order_fd, struct run *run, struct error *e) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t none;
-    char dir[320], crash[64] = "", number[8];
+    char crash[64] = "";
     const char *env[] = {NULL, NULL};
-    run_path(runs, run->name, "", dir, sizeof dir);
-    snprintf(number, sizeof number, "%d", ORDER_FD);
-    const char *argv[] = {s->shim, dir, number, NULL};
     if (getenv("GPUMGR_CRASH")) { /* of a build for tests */
         snprintf(crash, sizeof crash, "GPUMGR_CRASH=%.40s", getenv("GPUMGR_CRASH"));
         env[0] = crash;
@@ -171,21 +167,37 @@ static int spawn_shim(const struct starting *s, const struct runs *runs, struct 
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, order_fd, ORDER_FD);
+    if (order_fd >= 0) posix_spawn_file_actions_adddup2(&files, order_fd, ORDER_FD);
     posix_spawnattr_init(&how);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
     posix_spawnattr_setsigmask(&how, &none);
     pid_t pid;
     CRASH_POINT();
-    int r = posix_spawn(&pid, s->shim, &files, &how, (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
+    int r = posix_spawn(&pid, argv[0], &files, &how, (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
     CRASH_POINT();
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&how);
-    if (r) return fail_errno(e, r, "%s", s->shim);
+    if (r) return fail_errno(e, r, "%s", argv[0]);
     run->shim = pid;
-    run->starts++;
     run->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     return run->pidfd < 0 ? fail_errno(e, errno, "pidfd") : 0;
+}
+
+static int spawn_shim(const struct starting *s, const struct runs *runs, struct run *run, int order_fd,
+                      struct error *e) {
+    char dir[320], number[8];
+    run_path(runs, run->name, "", dir, sizeof dir);
+    snprintf(number, sizeof number, "%d", ORDER_FD);
+    const char *argv[] = {s->shim, dir, number, NULL};
+    run->starts++;
+    return spawn(argv, order_fd, run, e);
+}
+
+int starting_end_image(const struct starting *s, const struct runs *runs, struct run *run, struct error *e) {
+    char dir[320];
+    run_path(runs, run->name, "", dir, sizeof dir);
+    const char *argv[] = {s->node, "container-end", dir, s->settings_path, NULL};
+    return spawn(argv, -1, run, e);
 }
 
 static int check_user(const struct seal_context *c, struct error *e) {
@@ -195,7 +207,7 @@ static int check_user(const struct seal_context *c, struct error *e) {
 
 /* What a container is started by: ourselves, as root, with the run's own directory; it reads the rest there. */
 static struct order_words container_words(const struct starting *s, const char *dir, struct buf *b) {
-    const char *argv[] = {s->node, "container", dir};
+    const char *argv[] = {s->node, "container", dir, s->settings_path};
     for (size_t i = 0; i < ARRAY_LEN(argv); i++) buf_add(b, argv[i], strlen(argv[i]) + 1);
     return (struct order_words){b->s, b->len, ARRAY_LEN(argv)};
 }

@@ -6,9 +6,10 @@
 
 struct starting {
     const struct settings *settings;
-    char shim[300];   /* the program */
-    char node[300];   /* our own, for containers */
-    char cgroup[300]; /* where runs get theirs; "": nowhere */
+    const char *settings_path; /* for containers */
+    char shim[300];            /* the program */
+    char node[300];            /* our own, for containers */
+    char cgroup[300];          /* where runs get theirs; "": nowhere */
     int64_t grace_ns;
 };
 
@@ -18,6 +19,9 @@ int starting_init(struct starting *s, const struct settings *settings, const str
 
 /* Starts a shim for a run whose directory is there. A failure is the run's end: the sentence says why. */
 int starting_run(const struct starting *s, const struct runs *runs, struct run *run, struct error *e) MUST_CHECK;
+
+/* Starts what removes a run's container, in the place of its shim. */
+int starting_end_image(const struct starting *s, const struct runs *runs, struct run *run, struct error *e) MUST_CHECK;
 
 /* The cgroup of a run; "" where there is none. */
 void starting_cgroup(const struct starting *s, const struct run *run, char *ret, size_t room);

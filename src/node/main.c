@@ -28,6 +28,7 @@
 #include "node/jobs.h"
 #include "node/names.h"
 #include "node/orders.h"
+#include "node/run_image.h"
 #include "node/session.h"
 #include "node/tasks.h"
 #include "node/uplink.h"
@@ -257,13 +258,15 @@ static int start(char **argv, struct error *e) {
     session_init(&self.instance, (unsigned)self.settings.workers, GPUMGR_VERSION);
     self.host = host_new();
     start_engines();
-    r = jobs_open(&self.instance, &self.settings, e);
+    r = jobs_open(&self.instance, &self.settings, self.settings_path, e);
     if (r >= 0) r = tasks_start(&self.instance, &self.settings, self.engine, e);
     return r < 0 ? r : jobs_start(e);
 }
 
 int main(int argc, char **argv) {
     struct error e;
+    if (argc == 4 && strcmp(argv[1], "container") == 0) return run_image(argv[2], argv[3]);
+    if (argc == 4 && strcmp(argv[1], "container-end") == 0) return run_image_end(argv[2], argv[3]);
     log_open("node", LOG_INFO);
     if (argc != 5 || strcmp(argv[1], "attend") != 0) {
         fprintf(stderr, "gpumgr-node: started by gpumgr up and gpumgr node; see gpumgr --help\n");

@@ -31,6 +31,7 @@ struct run {
     unsigned starts;               /* shims that were started for it */
     bool is_orphan;                /* its shim was killed: its processes are being ended */
     int64_t orphan_ns;
+    bool is_clean;        /* of an image: its container is being removed, or is gone */
     bool is_found;        /* at the start, without a shim: to be looked at */
     struct wire_run said; /* as the server and callers are told */
     int64_t start_boot_ns;

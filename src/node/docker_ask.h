@@ -1,0 +1,18 @@
+/* Questions to a Docker Engine over its Unix socket, one connection each, waited for: for processes that have nothing else to
+ * do. The engine's answers are bounded; what it refuses comes back as its own sentence. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* method and target as in HTTP; body: JSON, or NULL. Returns the status; answer gets the body. */
+int docker_ask(const char *socket, const char *method, const char *target, const char *body, int timeout_s,
+               struct buf *answer, struct error *e) MUST_CHECK;
+
+/* The sentence in an answer that is an error, or "status N". */
+void docker_complaint(const struct buf *answer, int status, char *ret, size_t room);
+
+/* Attaches to a container's output: a connection on which it comes in frames. rest: what came with the head. */
+int docker_attach(const char *socket, const char *name, struct buf *rest, struct error *e) MUST_CHECK;

@@ -1,0 +1,510 @@
+#include "node/run_image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_scan.h"
+#include "model/settings.h"
+#include "model/wire_run.h"
+#include "node/docker_ask.h"
+#include "node/runs.h"
+#include "node/seal.h"
+
+#define EXIT_OURS 125 /* as Docker's own client: it was not the container that failed */
+#define CREATE_S 60
+#define PULL_S 3600
+#define WAIT_S 60
+#define MOUNTS_MAX 32
+#define SHM_BYTES (8ll << 30) /* at most: what loaders of batches share */
+#define SETTINGS_BYTES (1u << 20)
+
+struct mount_of {
+    char source[PATH_MAX], target[PATH_MAX]; /* source: as the engine is told */
+    bool is_readonly;
+};
+
+static struct {
+    struct settings settings;
+    char socket[108], name[80]; /* of the engine; of the container */
+    struct wire_grant grant;
+    struct buf grant_bytes, plain, element;
+    struct seal_context who;
+    struct job_spec spec;
+    struct mount_of mount[MOUNTS_MAX];
+    char dir[PATH_MAX]; /* of the run */
+    unsigned mounts;
+} self;
+
+/* ---- what is to be run ---- */
+
+static int read_settings(const char *path, struct error *e) {
+    AUTO(buf_done) struct buf text = {0};
+    int r = file_read(path, SETTINGS_BYTES, &text, e);
+    if (r >= 0) r = settings_decode(&self.settings, text.s, e);
+    if (r < 0) return r;
+    size_t n = strcspn(self.settings.engines_docker, ",");
+    if (!n || n >= sizeof self.socket) return fail(e, -ENOENT, "no container engine is set (engines.docker)");
+    snprintf(self.socket, sizeof self.socket, "%.*s", (int)n, self.settings.engines_docker);
+    return 0;
+}
+
+static int name_of(const char *dir, struct error *e) {
+    const char *slash = strrchr(dir, '/');
+    struct wire_run_key k;
+    if (!slash || !run_parse_name(slash + 1, &k)) return fail(e, -EINVAL, "%s: is not the directory of a run", dir);
+    snprintf(self.name, sizeof self.name, "gpumgr-%s", slash + 1);
+    snprintf(self.dir, sizeof self.dir, "%s", dir);
+    return 0;
+}
+
+/* The seal is broken here once more: nothing but what was submitted gets to the engine. */
+static int read_run(const char *dir, struct error *e) {
+    char path[PATH_MAX];
+    struct wire_frame f;
+    struct job_spec whole;
+    snprintf(path, sizeof path, "%s/run", dir);
+    int r = file_read(path, RUNS_FILE_MAX, &self.grant_bytes, e);
+    if (r >= 0) r = wire_frame(self.grant_bytes.s, self.grant_bytes.len, &f, e);
+    if (r == 0) r = fail(e, -EPROTO, "%s: is not whole", path);
+    if (r >= 0) r = wire_get_grant(&f, &self.grant, e);
+    snprintf(path, sizeof path, "%.4000s/../..", dir);
+    if (r >= 0) r = seal_open_key(path, e);
+    if (r >= 0) r = seal_break(&self.grant.sealed, &self.plain, &self.who, e);
+    if (r >= 0) r = job_decode(self.grant.sealed.record, self.grant.sealed.record_len, &whole, e);
+    if (r >= 0) r = job_element(&whole, self.grant.key.element, &self.element, e);
+    if (r >= 0) r = job_decode(self.element.s, self.element.len, &self.spec, e);
+    return r;
+}
+
+/* ---- mounts ---- */
+
+static bool is_below(const char *path, const char *roots) {
+    char real[PATH_MAX], root[PATH_MAX];
+    for (const char *at = roots; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        int len = (int)strcspn(at, ",");
+        snprintf(root, sizeof root, "%.*s", len, at);
+        if (!len || !realpath(root, real)) continue;
+        size_t n = strlen(real);
+        if (strcmp(real, "/") == 0 || (strncmp(path, real, n) == 0 && (path[n] == '/' || !path[n]))) return true;
+    }
+    return false;
+}
+
+static int send_fd(int to, int fd, int errnum) {
+    struct iovec io = {.iov_base = &errnum, .iov_len = sizeof errnum};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof fd)];
+    } c = {0};
+    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c.room};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    h->cmsg_level = SOL_SOCKET;
+    h->cmsg_type = SCM_RIGHTS;
+    h->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(h), &fd, sizeof fd);
+    if (fd < 0) m.msg_controllen = 0;
+    return sendmsg(to, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int receive_fd(int from, int *ret_errnum) {
+    struct iovec io = {.iov_base = ret_errnum, .iov_len = sizeof *ret_errnum};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } c = {0};
+    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c.room};
+    int fd = -1;
+    *ret_errnum = EIO;
+    if (recvmsg(from, &m, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *ret_errnum) return -1;
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    if (h && h->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(h), sizeof fd);
+    return fd;
+}
+
+/* In a child that has become the user: what he cannot open, his job does not get. */
+_Noreturn static void open_as_user(const char *source, bool is_readonly, int to) {
+    static gid_t groups[SEAL_GROUPS];
+    for (unsigned i = 0; i < self.who.groups; i++)
+        groups[i] = self.who.group[4 * i] | (gid_t)self.who.group[4 * i + 1] << 8 |
+                    (gid_t)self.who.group[4 * i + 2] << 16 | (gid_t)self.who.group[4 * i + 3] << 24;
+    if (geteuid() == 0 &&
+        (setgroups(self.who.groups, groups) < 0 || setresgid(self.who.gid, self.who.gid, self.who.gid) < 0 ||
+         setresuid(self.who.uid, self.who.uid, self.who.uid) < 0)) {
+        send_fd(to, -1, EPERM);
+        _exit(1);
+    }
+    int fd = open(source, O_PATH | O_CLOEXEC), errnum = fd < 0 ? errno : 0;
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (fd >= 0 && faccessat(AT_FDCWD, path, is_readonly ? R_OK : R_OK | W_OK, AT_EACCESS) < 0) errnum = errno;
+    send_fd(to, errnum ? -1 : fd, errnum);
+    _exit(0);
+}
+
+/* What he opened is put into the run's directory, where only we may change anything: a path of his could lead somewhere else by
+ * the time the engine looks. */
+static int pin(int fd, bool is_dir, struct mount_of *m, struct error *e) {
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (geteuid() != 0) { /* his own gpumgr: whom could he deceive? */
+        ssize_t n = readlink(link, m->source, sizeof m->source - 1);
+        m->source[n > 0 ? n : 0] = 0;
+        return n > 0 ? 0 : fail_errno(e, errno, "mounts");
+    }
+    snprintf(m->source, sizeof m->source, "%.4000s/mount.%u", self.dir, self.mounts);
+    int made = is_dir ? mkdir(m->source, 0700) : mknod(m->source, S_IFREG | 0600, 0);
+    if (made < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", m->source);
+    if (mount(link, m->source, NULL, MS_BIND, NULL) < 0) return fail_errno(e, errno, "%s", m->source);
+    return 0;
+}
+
+static int split_mount(const char *word, char *source, size_t room, struct mount_of *m, struct error *e) {
+    size_t n = strcspn(word, ":");
+    if (n >= room || word[n] != ':') return fail(e, -EINVAL, "mounts: %s is not SOURCE:TARGET[:ro]", word);
+    snprintf(source, room, "%.*s", (int)n, word);
+    size_t t = strcspn(word + n + 1, ":");
+    snprintf(m->target, sizeof m->target, "%.*s", (int)t, word + n + 1);
+    m->is_readonly = strcmp(word + n + 1 + t, ":ro") == 0;
+    return 0;
+}
+
+/* The descriptor of what its user opened; a negative errno. */
+static int ask_user(const char *source, bool is_readonly, struct error *e) {
+    int pair[2], errnum = EAGAIN;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) return fail_errno(e, errno, "a socket");
+    pid_t child = fork();
+    if (child == 0) open_as_user(source, is_readonly, pair[1]);
+    close(pair[1]);
+    int fd = child > 0 ? receive_fd(pair[0], &errnum) : -1;
+    close(pair[0]);
+    if (child > 0) waitpid(child, NULL, 0);
+    return fd < 0 ? fail_errno(e, errnum, "mounts: %s", source) : fd;
+}
+
+static int take_mount(const char *word, struct error *e) {
+    char source[PATH_MAX], link[40], real[PATH_MAX];
+    struct mount_of *m = &self.mount[self.mounts];
+    struct stat st;
+    if (self.mounts == MOUNTS_MAX) return fail(e, -E2BIG, "mounts: more than %d", MOUNTS_MAX);
+    int r = split_mount(word, source, sizeof source, m, e);
+    if (r < 0) return r;
+    AUTO(fd_done) int fd = ask_user(source, m->is_readonly, e);
+    if (fd < 0) return fd;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, real, sizeof real - 1);
+    if (len <= 0 || fstat(fd, &st) < 0) return fail_errno(e, errno, "mounts: %s", source);
+    real[len] = 0;
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return fail(e, -EPERM, "mounts: %s is neither a directory nor a file", source);
+    if (!is_below(real, self.settings.jobs_mount_roots))
+        return fail(e, -EPERM, "mounts: %s is not below one of jobs.mount_roots (%s)", real,
+                    self.settings.jobs_mount_roots);
+    r = pin(fd, S_ISDIR(st.st_mode), m, e);
+    if (r >= 0) self.mounts++;
+    return r;
+}
+
+static int take_mounts(struct error *e) {
+    int r = 0;
+    for (const char *at = NULL; r >= 0 && (at = job_word_next(&self.spec.mounts, at));) r = take_mount(at, e);
+    return r;
+}
+
+/* ---- the container ---- */
+
+static void put_words(struct buf *b, const char *key, const struct job_words *w) {
+    json_key(b, key);
+    json_open(b, '[');
+    for (const char *at = NULL; (at = job_word_next(w, at));) json_str(b, at);
+    json_close(b, ']');
+}
+
+static void put_environment(struct buf *b) {
+    static const char *const ours[] = {
+        "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUMGR_JOB_ID", "GPUMGR_JOB_NAME",
+        "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN"};
+    AUTO(buf_done) struct buf pair = {0};
+    json_key(b, "Env");
+    json_open(b, '[');
+    for (const char *at = NULL; (at = job_word_next(&self.spec.env, at));) json_str(b, at);
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+        if (!getenv(ours[i])) continue;
+        buf_clear(&pair);
+        buf_printf(&pair, "%s=%s", ours[i], getenv(ours[i]));
+        json_str(b, pair.s);
+    }
+    json_close(b, ']');
+}
+
+static void put_labels(struct buf *b) {
+    char text[32];
+    int64_t left_s = (self.spec.finish_by_ns - clock_real_ns()) / NS_PER_S;
+    json_key(b, "Labels");
+    json_open(b, '{');
+    snprintf(text, sizeof text, "%" PRId64, self.grant.key.job);
+    json_pair_str(b, "gpumgr.job", text);
+    json_pair_str(b, "gpumgr.run", self.name + strlen("gpumgr-"));
+    snprintf(text, sizeof text, "%" PRId64 "s", left_s);
+    if (self.spec.finish_by_ns && left_s > 0) json_pair_str(b, "gpumgr.deadline", text);
+    json_close(b, '}');
+}
+
+static void put_mounts(struct buf *b) {
+    json_key(b, "Mounts");
+    json_open(b, '[');
+    for (unsigned i = 0; i < self.mounts; i++) {
+        json_open(b, '{');
+        json_pair_str(b, "Type", "bind");
+        json_pair_str(b, "Source", self.mount[i].source);
+        json_pair_str(b, "Target", self.mount[i].target);
+        json_pair_bool(b, "ReadOnly", self.mount[i].is_readonly);
+        json_close(b, '}');
+    }
+    json_close(b, ']');
+}
+
+static void put_devices(struct buf *b) {
+    if (self.settings.sim || *self.settings.gpu_library) return; /* simulated GPUs have no devices */
+    json_key(b, "DeviceRequests");
+    buf_puts(b, "[{\"Driver\":\"nvidia\",\"Capabilities\":[[\"gpu\"]],\"DeviceIDs\":[");
+    for (unsigned i = 0; i < self.grant.gpus; i++) buf_printf(b, "%s\"%s\"", i ? "," : "", self.grant.uuid[i]);
+    buf_puts(b, "]}]");
+}
+
+static void put_groups(struct buf *b) {
+    char text[16];
+    json_key(b, "GroupAdd");
+    json_open(b, '[');
+    for (unsigned i = 0; i < self.who.groups; i++) {
+        const uint8_t *g = self.who.group + 4ul * i;
+        snprintf(text, sizeof text, "%u", g[0] | (unsigned)g[1] << 8 | (unsigned)g[2] << 16 | (unsigned)g[3] << 24);
+        json_str(b, text);
+    }
+    json_close(b, ']');
+}
+
+static void describe(struct buf *b) {
+    char user[32];
+    snprintf(user, sizeof user, "%u:%u", self.who.uid, self.who.gid);
+    json_open(b, '{');
+    json_pair_str(b, "Image", self.spec.image);
+    if (self.spec.command.count) put_words(b, "Cmd", &self.spec.command);
+    json_pair_str(b, "User", user);
+    if (*self.spec.cwd) json_pair_str(b, "WorkingDir", self.spec.cwd);
+    put_environment(b);
+    put_labels(b);
+    json_key(b, "HostConfig");
+    json_open(b, '{');
+    json_pair_bool(b, "Privileged", false);
+    json_key(b, "SecurityOpt");
+    buf_puts(b, "[\"no-new-privileges\"]");
+    json_pair_int(b, "ShmSize", SHM_BYTES);
+    put_groups(b);
+    put_mounts(b);
+    put_devices(b);
+    json_close(b, '}');
+    json_close(b, '}');
+}
+
+static int expect(int status, const struct buf *answer, const char *what, struct error *e) {
+    char why[160];
+    if (status < 0) return fail_in(e, status, "%s", what);
+    if (status < 300 || status == 304) return 0;
+    docker_complaint(answer, status, why, sizeof why);
+    return fail(e, -EPROTO, "%s: %s", what, why);
+}
+
+static void put_quoted(struct buf *b, const char *text) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~/:@";
+    for (; *text; text++)
+        if (strchr(plain, *text))
+            buf_putc(b, *text);
+        else
+            buf_printf(b, "%%%02X", (unsigned char)*text);
+}
+
+static int pull(struct error *e) {
+    AUTO(buf_done) struct buf target = {0}, answer = {0};
+    const char *last = strrchr(self.spec.image, '/');
+    bool has_tag = strchr(last ? last : self.spec.image, ':') || strchr(self.spec.image, '@');
+    printf("gpumgr: pulling %s\n", self.spec.image);
+    fflush(stdout);
+    buf_puts(&target, "/images/create?fromImage=");
+    put_quoted(&target, self.spec.image);
+    if (!has_tag) buf_puts(&target, "&tag=latest");
+    int status = docker_ask(self.socket, "POST", target.s, NULL, PULL_S, &answer, e);
+    return expect(status, &answer, self.spec.image, e);
+}
+
+static int create(struct error *e) {
+    AUTO(buf_done) struct buf body = {0}, answer = {0};
+    char target[160];
+    describe(&body);
+    snprintf(target, sizeof target, "/containers/create?name=%s", self.name);
+    int status = docker_ask(self.socket, "POST", target, body.s, CREATE_S, &answer, e);
+    if (status == 404) { /* no such image here */
+        int r = pull(e);
+        if (r < 0) return r;
+        status = docker_ask(self.socket, "POST", target, body.s, CREATE_S, &answer, e);
+    }
+    return expect(status, &answer, "the container", e);
+}
+
+static int post(const char *verb, struct error *e) {
+    AUTO(buf_done) struct buf answer = {0};
+    char target[160];
+    snprintf(target, sizeof target, "/containers/%s/%s", self.name, verb);
+    return expect(docker_ask(self.socket, "POST", target, NULL, CREATE_S, &answer, e), &answer, verb, e);
+}
+
+/* ---- while it runs ---- */
+
+static void write_all(const char *bytes, size_t n) {
+    while (n) {
+        ssize_t w = write(STDOUT_FILENO, bytes, n);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) return;
+        bytes += w;
+        n -= (size_t)w;
+    }
+}
+
+/* Frames: kind, three zeros, length in big endian, bytes. */
+static void take_output(struct buf *b) {
+    size_t at = 0;
+    while (b->len - at >= 8) {
+        const uint8_t *h = (const uint8_t *)b->s + at;
+        size_t n = (size_t)h[4] << 24 | (size_t)h[5] << 16 | (size_t)h[6] << 8 | h[7];
+        if (b->len - at < 8 + n) break;
+        write_all(b->s + at + 8, n);
+        at += 8 + n;
+    }
+    if (!at) return;
+    memmove(b->s, b->s + at, b->len - at);
+    b->len -= at;
+}
+
+static void pass_signals(int signals) {
+    struct signalfd_siginfo si;
+    struct error e;
+    char verb[40];
+    while (read(signals, &si, sizeof si) == sizeof si) {
+        snprintf(verb, sizeof verb, "kill?signal=%u", si.ssi_signo);
+        if (post(verb, &e) < 0) fprintf(stderr, "gpumgr: %s\n", e.text);
+    }
+}
+
+static void follow(int fd, int signals, struct buf *b) {
+    char piece[65536];
+    for (;;) {
+        struct pollfd fds[2] = {
+            {.fd = fd,      .events = POLLIN},
+            {.fd = signals, .events = POLLIN}
+        };
+        take_output(b);
+        if (poll(fds, 2, -1) < 0 && errno != EINTR) return;
+        if (fds[1].revents) pass_signals(signals);
+        if (!fds[0].revents) continue;
+        ssize_t n = recv(fd, piece, sizeof piece, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+        if (n <= 0) return;
+        buf_add(b, piece, (size_t)n);
+    }
+}
+
+static void find_code(void *ctx, const struct json_scan_value *v) {
+    if (json_scan_is(v, 1, "StatusCode")) *(int *)ctx = atoi(v->text);
+}
+
+/* An engine that was started anew keeps the exit code, and may keep its containers running. */
+static int wait_for_end(int signals, struct error *e) {
+    AUTO(buf_done) struct buf answer = {0};
+    char target[160];
+    int code = -1;
+    snprintf(target, sizeof target, "/containers/%s/wait", self.name);
+    for (;;) {
+        int status = docker_ask(self.socket, "POST", target, NULL, WAIT_S, &answer, e);
+        pass_signals(signals);
+        if (status == -ETIMEDOUT || status == -ECONNREFUSED || status == -ENOENT || status == -EPIPE) {
+            clock_sleep_until(clock_boot_ns() + NS_PER_S);
+            continue;
+        }
+        int r = expect(status, &answer, "wait", e);
+        if (r < 0) return r;
+        if (json_scan(answer.s, answer.len, find_code, &code, e) < 0 || code < 0)
+            return fail(e, -EPROTO, "the container engine does not say how it ended");
+        return code & 0xff;
+    }
+}
+
+static int take_signals(void) {
+    static const int passed[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(passed); i++) sigaddset(&set, passed[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(const char *dir, const char *settings_path, struct error *e) {
+    AUTO(buf_done) struct buf rest = {0};
+    int signals = take_signals();
+    int r = read_settings(settings_path, e);
+    if (r >= 0) r = name_of(dir, e);
+    if (r >= 0) r = read_run(dir, e);
+    if (r >= 0 && self.spec.is_pty) r = fail(e, -EINVAL, "pty: a container has no terminal here");
+    if (r >= 0) r = take_mounts(e);
+    if (r >= 0) r = create(e);
+    if (r < 0) return r;
+    AUTO(fd_done) int fd = docker_attach(self.socket, self.name, &rest, e);
+    r = fd < 0 ? fd : post("start", e);
+    if (r < 0) return r;
+    follow(fd, signals, &rest);
+    return wait_for_end(signals, e);
+}
+
+int run_image(const char *dir, const char *settings_path) {
+    struct error e;
+    int r = run(dir, settings_path, &e);
+    if (r >= 0) return r;
+    fprintf(stderr, "gpumgr: %s\n", e.text);
+    return EXIT_OURS;
+}
+
+/* What was mounted for it, all of it. */
+static void let_go_of_mounts(void) {
+    char path[PATH_MAX];
+    for (unsigned i = 0; i < MOUNTS_MAX; i++) {
+        snprintf(path, sizeof path, "%.4000s/mount.%u", self.dir, i);
+        (void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+        if (rmdir(path) < 0 && errno == ENOTDIR) unlink(path);
+    }
+}
+
+int run_image_end(const char *dir, const char *settings_path) {
+    AUTO(buf_done) struct buf answer = {0};
+    struct error e;
+    char target[160];
+    if (read_settings(settings_path, &e) < 0 || name_of(dir, &e) < 0) return EXIT_OURS;
+    snprintf(target, sizeof target, "/containers/%s?force=1&v=1", self.name);
+    int status = docker_ask(self.socket, "DELETE", target, NULL, CREATE_S, &answer, &e);
+    let_go_of_mounts();
+    return status == 404 || (status >= 200 && status < 300) ? 0 : EXIT_OURS;
+}
