@@ -19,8 +19,8 @@ void plan_free(struct plan *p) {
     timeline_done(&p->now);
     timeline_done(&p->later);
     order_done(&p->order);
-    void *const all[] = {p->node_first, p->is_out,   p->wanted, p->held,   p->left,  p->room, p->edge,
-                         p->shape,      p->shape_of, p->masks,  p->choice, p->grant, p->bar,  p->ask};
+    void *const all[] = {p->node_first, p->is_out, p->wanted, p->held,  p->left, p->room, p->edge,     p->shape,
+                         p->shape_of,   p->masks,  p->choice, p->grant, p->bar,  p->ask,  p->is_whole, p->node_whole};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) free(all[i]);
     free(p);
 }
@@ -91,9 +91,23 @@ static bool may_pass(const struct plan_gpu *g, int64_t now_ns) {
     return (passing & BIT(g->verdict)) && g->since_ns && now_ns - g->since_ns < PLAN_SOON_NS;
 }
 
+/* What of it nobody has now, whoever it may be kept for. */
+static void note_room(struct plan *p, uint32_t gpu) {
+    uint64_t all = p->w->gpu[gpu].memory_bytes, used = 0;
+    p->is_whole[gpu] = !p->is_out[gpu];
+    for (uint32_t i = p->now.first[gpu]; i != PLAN_NONE; i = p->now.slot[i].next) {
+        if (p->now.slot[i].kind != SLOT_RUN) continue;
+        p->is_whole[gpu] = false;
+        used += p->now.slot[i].bytes ? p->now.slot[i].bytes : all;
+    }
+    p->whole += p->is_whole[gpu];
+    if (!p->is_out[gpu] && used < all && all - used > p->roomiest) p->roomiest = all - used;
+}
+
 static void find_reach(struct plan *p) {
     const struct plan_world *w = p->w;
-    p->open = 0;
+    p->whole = 0;
+    p->roomiest = 0;
     for (uint32_t g = 0; g < w->gpus; g++) {
         const struct plan_gpu *gpu = &w->gpu[g];
         bool is_held = p->now.first[g] != PLAN_NONE, is_free = gpu->verdict == OCCUPANCY_FREE;
@@ -106,10 +120,7 @@ static void find_reach(struct plan *p) {
                                        .who = PLAN_NONE,
                                        .user = PLAN_NONE,
                                        .kind = SLOT_RUN});
-        bool is_taken = p->is_out[g];
-        for (uint32_t i = p->now.first[g]; i != PLAN_NONE; i = p->now.slot[i].next)
-            is_taken |= p->now.slot[i].kind == SLOT_RUN && !p->now.slot[i].bytes;
-        p->open += !is_taken;
+        note_room(p, g);
     }
 }
 
@@ -120,20 +131,28 @@ void plan_begin(struct plan *p, const struct plan_world *w) {
     p->has_wanted = false;
     p->mask_words = w->gpus / 64 + 1;
     p->is_out = plan_grow(p->is_out, &p->out_cap, w->gpus, sizeof *p->is_out);
+    p->is_whole = plan_grow(p->is_whole, &p->whole_cap, w->gpus, sizeof *p->is_whole);
     p->wanted = plan_grow(p->wanted, &p->wanted_cap, p->mask_words, sizeof *p->wanted);
     p->held = plan_grow(p->held, &p->held_cap, w->users, sizeof *p->held);
     p->left = plan_grow(p->left, &p->left_cap, w->jobs, sizeof *p->left);
     p->room = plan_grow(p->room, &p->room_cap, w->jobs, sizeof *p->room);
     p->shape_of = plan_grow(p->shape_of, &p->table_cap, 64, sizeof *p->shape_of);
     for (size_t i = 0; i < p->table_cap; i++) p->shape_of[i] = PLAN_NONE;
+    p->least_share = UINT64_MAX;
     for (uint32_t j = 0; j < w->jobs; j++) {
         p->left[j] = w->job[j].elements;
         p->room[j] = w->job[j].room;
+        if (w->job[j].share_bytes && w->job[j].share_bytes < p->least_share) p->least_share = w->job[j].share_bytes;
     }
     timeline_clear(&p->now, w->gpus);
     find_nodes(p);
     add_runs(p);
     find_reach(p);
+    p->node_whole = plan_grow(p->node_whole, &p->node_whole_cap, p->nodes, sizeof *p->node_whole);
+    for (uint32_t n = 0; n < p->nodes; n++) {
+        p->node_whole[n] = 0;
+        for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++) p->node_whole[n] += p->is_whole[g];
+    }
     order_begin(p);
 }
 
@@ -152,7 +171,7 @@ enum plan_bar_to_start plan_try(struct plan *p, uint32_t job, struct shape **ret
     if (u->seconds_left <= 0) return START_WEEK;
     if (p->room[job] == 0) return START_ROOM;
     if (!s->is_possible) return START_OUT;
-    if (!p->open || s->now_most < ns) return START_BUSY;
+    if (s->now_most < ns || (s->share ? s->share > p->roomiest : (uint32_t)s->gpus > p->whole)) return START_BUSY;
     if (plan_fit_now(p, s, ns, ret, &most)) return START_NOW;
     s->now_most = most; /* from here on GPUs only get fewer */
     return START_BUSY;
@@ -169,7 +188,11 @@ double plan_grant(struct plan *p, uint32_t job, const struct shape *s, const str
                                    .who = job,
                                    .user = j->user,
                                    .kind = SLOT_GIVEN});
-    if (!s->share) p->open -= (uint32_t)f->gpus;
+    for (int i = 0; i < f->gpus; i++) {
+        p->whole -= p->is_whole[f->gpu[i]];
+        p->node_whole[f->node] -= p->is_whole[f->gpu[i]];
+        p->is_whole[f->gpu[i]] = false;
+    }
     double worth = worth_of(p, s->share, f->gpu[0]) * f->gpus;
     p->held[j->user] += worth;
     p->left[job]--;
@@ -203,7 +226,7 @@ size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_g
     struct shape *s;
     struct fit f;
     plan_begin(p, w);
-    for (uint32_t j; p->open && (j = order_next(p)) != PLAN_NONE;) {
+    for (uint32_t j; (p->whole || p->least_share <= p->roomiest) && (j = order_next(p)) != PLAN_NONE;) {
         enum plan_bar_to_start bar = plan_try(p, j, &s, &f);
         double worth = plan_need(p, &w->job[j]);
         if (bar == START_NOW) {

@@ -130,7 +130,7 @@ static bool node_now(struct plan *p, const struct shape *s, uint32_t n, int64_t 
     struct best gaps = {.k = s->gpus, .is_greatest = true};
     int fit = 0, unwanted = 0;
     for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++) {
-        if (!plan_is_in(p, s, g)) continue;
+        if ((!s->share && !p->is_whole[g]) || !plan_is_in(p, s, g)) continue;
         int64_t gap = plan_gap(p, &p->now, s, g, p->w->now_ns);
         if (gap <= 0) continue;
         best_offer(&gaps, gap);
@@ -147,7 +147,8 @@ bool plan_fit_now(struct plan *p, const struct shape *s, int64_t ns, struct fit 
     *ret_most = 0;
     if (!p->has_wanted) find_wanted(p);
     for (uint32_t n = 0; n < p->nodes; n++) {
-        if (!is_node(p, s, n) || !node_now(p, s, n, ns, &is)) continue;
+        if (!is_node(p, s, n) || (!s->share && p->node_whole[n] < (uint32_t)s->gpus)) continue;
+        if (!node_now(p, s, n, ns, &is)) continue;
         if (is.most > *ret_most) *ret_most = is.most;
         if (is.most < ns) continue;
         if (node != PLAN_NONE && (is.is_harm != best.is_harm ? is.is_harm : is.spare >= best.spare)) continue;

@@ -43,22 +43,24 @@ static bool is_urgent(const struct plan_job *j, int64_t now_ns) {
     return slack >= 0 && slack <= (j->expect_ns > SOON_NS ? j->expect_ns : SOON_NS);
 }
 
-static double step_of(const struct plan *p, uint32_t u) {
+static void charge(struct plan *p, uint32_t u, double s) {
+    struct order_user *user = &p->order.user[u];
     double weight = p->w->user[u].weight > 0 ? p->w->user[u].weight : 1;
-    return floor(p->order.user[u].charge_s / weight / PLAN_FAIR_STEP_S);
+    user->charge_s += s;
+    user->step = floor(user->charge_s / weight / PLAN_FAIR_STEP_S);
 }
 
-static bool is_before(const struct plan *p, uint32_t a, uint32_t b) {
-    double x = step_of(p, a), y = step_of(p, b);
-    return x != y ? x < y : p->order.user[a].first < p->order.user[b].first;
+static bool is_before(const struct order *o, uint32_t a, uint32_t b) {
+    const struct order_user *x = &o->user[a], *y = &o->user[b];
+    return x->step != y->step ? x->step < y->step : x->first < y->first;
 }
 
 static void sink(struct plan *p, uint32_t at) {
     struct order *o = &p->order;
     for (;;) {
         uint32_t least = at, left = 2 * at + 1, right = left + 1;
-        if (left < o->heap_len && is_before(p, o->heap[left], o->heap[least])) least = left;
-        if (right < o->heap_len && is_before(p, o->heap[right], o->heap[least])) least = right;
+        if (left < o->heap_len && is_before(o, o->heap[left], o->heap[least])) least = left;
+        if (right < o->heap_len && is_before(o, o->heap[right], o->heap[least])) least = right;
         if (least == at) return;
         uint32_t u = o->heap[at];
         o->heap[at] = o->heap[least];
@@ -87,7 +89,7 @@ static void forgive(struct plan *p) {
         struct order_user *u = &o->user[r->user];
         if (u->first != PLAN_NONE && r->job > p->w->job[u->first].id) u->past_s += plan_held(p, r) * HELD_S;
     }
-    for (uint32_t i = 0; i < o->heap_len; i++) o->user[o->heap[i]].charge_s -= o->user[o->heap[i]].past_s;
+    for (uint32_t i = 0; i < o->heap_len; i++) charge(p, o->heap[i], -o->user[o->heap[i]].past_s);
 }
 
 static void deal(struct plan *p, uint32_t first) {
@@ -134,8 +136,8 @@ void order_took(struct plan *p, double gpus, bool is_again) {
     struct order *o = &p->order;
     const struct plan_job *j = &p->w->job[o->job];
     struct order_user *u = &o->user[j->user];
-    u->charge_s += gpus * HELD_S; /* as it will count when he holds them: the next pass sees the same order */
-    u->charge_s += u->past_s;
+    /* as it will count when he holds them: the next pass sees the same order */
+    charge(p, j->user, gpus * HELD_S + u->past_s);
     u->past_s = 0;
     if (o->is_by_urgent) {
         if (!is_again) o->urgent_at++;

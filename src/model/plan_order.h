@@ -6,8 +6,8 @@
 struct plan;
 
 struct order_user {
-    double charge_s, past_s; /* past: of what went past his first, and is not counted before that had its turn */
-    uint32_t first, last;    /* his jobs of the class, by next */
+    double charge_s, step, past_s; /* past: of what went past his first, and is not counted before that had its turn */
+    uint32_t first, last;          /* his jobs of the class, by next */
 };
 
 struct order {

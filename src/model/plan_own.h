@@ -77,11 +77,15 @@ struct plan {
     struct plan_grant *grant;
     struct plan_bar *bar;
     size_t grants, bars;
-    uint32_t kept;   /* shapes that GPUs are kept for */
-    uint32_t open;   /* GPUs that are not wholly taken now */
-    uint32_t placed; /* in later */
+    uint32_t kept;        /* shapes that GPUs are kept for */
+    bool *is_whole;       /* by GPU: nobody has any of it now */
+    uint32_t *node_whole; /* by node: how many of those it has */
+    uint32_t whole;       /* and all nodes together */
+    uint64_t roomiest;    /* no GPU that is shared has more left */
+    uint64_t least_share; /* that anybody who waits asks for; UINT64_MAX: nobody asks for one */
+    uint32_t placed;      /* in later */
     size_t node_cap, out_cap, wanted_cap, held_cap, left_cap, room_cap, edge_cap, shape_cap, table_cap, masks_cap,
-        grant_cap, bar_cap, choice_cap, ask_cap;
+        grant_cap, bar_cap, choice_cap, ask_cap, whole_cap, node_whole_cap;
 };
 
 /* plan_fit.c */
