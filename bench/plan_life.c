@@ -25,7 +25,8 @@ void life_init(struct life *l, uint64_t seed, uint32_t nodes, uint32_t each, uin
     l->plan = plan_new();
     l->gpu = calloc(l->gpus + 1u, sizeof *l->gpu);
     l->user = calloc(users, sizeof *l->user);
-    if (!l->gpu || !l->user) abort();
+    l->plan_user = calloc(users, sizeof *l->plan_user);
+    if (!l->gpu || !l->user || !l->plan_user) abort();
     for (uint32_t g = 0; g < l->gpus; g++)
         l->gpu[g] = (struct plan_gpu){.node = g / each,
                                       .index = (int)(g % each),
@@ -42,6 +43,7 @@ void life_done(struct life *l) {
     plan_free(l->plan);
     free(l->gpu);
     free(l->user);
+    free(l->plan_user);
     free(l->job);
     free(l->run);
     free(l->waiting);
@@ -104,11 +106,15 @@ const struct plan_world *life_world(struct life *l) {
                                            .start_ns = r->start_ns,
                                            .end_ns = ns ? r->start_ns + ns : 0};
     }
+    memcpy(l->plan_user, l->user, l->users * sizeof *l->user);
+    for (uint32_t i = 0; i < l->runs; i++)
+        l->plan_user[l->job[l->run[i].job].user].usage_s +=
+            (double)(l->now_ns - l->run[i].start_ns) / 1e9 * l->run[i].gpus;
     l->world = (struct plan_world){.now_ns = l->now_ns,
                                    .gpu = l->gpu,
                                    .run = l->plan_run,
                                    .job = l->plan_job,
-                                   .user = l->user,
+                                   .user = l->plan_user,
                                    .gpus = l->gpus,
                                    .runs = l->runs,
                                    .jobs = l->waits,
@@ -156,7 +162,7 @@ void life_until(struct life *l, int64_t t) {
         struct life_job *j = &l->job[r->job];
         double held = (double)(r->end_ns - r->start_ns) / 1e9;
         j->over++;
-        l->user[j->user].usage_s += j->share_bytes ? held / 4 : held * r->gpus;
+        l->user[j->user].usage_s += held * r->gpus;
     }
     l->runs = left;
 }

@@ -47,6 +47,7 @@ struct life {
     struct plan_world world;
     struct plan_job *plan_job;
     struct plan_run *plan_run;
+    struct plan_user *plan_user;
     size_t plan_job_cap, plan_run_cap;
 };
 

@@ -19,8 +19,10 @@ void plan_free(struct plan *p) {
     timeline_done(&p->now);
     timeline_done(&p->later);
     order_done(&p->order);
-    void *const all[] = {p->node_first, p->is_out, p->wanted, p->held,  p->left, p->room, p->edge,     p->shape,
-                         p->shape_of,   p->masks,  p->choice, p->grant, p->bar,  p->ask,  p->is_whole, p->node_whole};
+    foresight_free(p->foresight);
+    void *const all[] = {p->node_first, p->is_out,     p->wanted, p->held,    p->left,     p->room, p->edge,
+                         p->shape,      p->shape_of,   p->masks,  p->choice,  p->grant,    p->bar,  p->ask,
+                         p->is_whole,   p->node_whole, p->starts, p->visited, p->node_edge};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) free(all[i]);
     free(p);
 }
@@ -37,7 +39,7 @@ static void find_nodes(struct plan *p) {
 }
 
 /* One whose end is overdue by what history says may end any moment, or not: a quarter of its time is added. */
-static int64_t end_of(const struct plan_run *r, int64_t now_ns) {
+int64_t plan_end(const struct plan_run *r, int64_t now_ns) {
     if (r->end_ns <= 0) return PLAN_NEVER;
     if (r->end_ns > now_ns) return r->end_ns;
     int64_t more = (now_ns - r->start_ns) / 4;
@@ -66,7 +68,7 @@ static void add_runs(struct plan *p) {
             if (r->gpu[k] >= w->gpus) continue; /* a GPU that is gone */
             timeline_add(&p->now, r->gpu[k],
                          (struct slot){.from = INT64_MIN,
-                                       .to = end_of(r, w->now_ns),
+                                       .to = plan_end(r, w->now_ns),
                                        .bytes = r->share_bytes,
                                        .who = i,
                                        .user = r->user,
@@ -247,4 +249,12 @@ size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_g
 size_t plan_bars(const struct plan *p, const struct plan_bar **ret) {
     *ret = p->bar;
     return p->bars;
+}
+
+void plan_bar_add(struct plan *p, const struct plan_grant *g, uint32_t job, int64_t from_ns, int64_t ns) {
+    for (uint16_t i = 0; i < g->gpus; i++) {
+        p->bar = plan_grow(p->bar, &p->bar_cap, p->bars + 1, sizeof *p->bar);
+        p->bar[p->bars++] = (struct plan_bar){
+            .gpu = g->gpu[i], .job = job, .from_ns = from_ns, .to_ns = plan_sum(from_ns, ns ? ns : PLAN_NEVER)};
+    }
 }

@@ -1,16 +1,24 @@
 /* Place, reason and estimate of jobs that wait: a pass that goes on where plan_pass would stop, with a second timeline in
  * which everybody has his time. The first few find holes between others as a pass would let them; those far behind are put
  * after whatever is there, which is cheap and no worse a guess. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/plan_own.h"
 
+#define FORESEEN_MAX 256
 #define HOLES_MAX 64       /* that are placed with a look at every hole */
-#define PLACED_MAX 20000   /* after these nothing is said */
+#define PLACED_MAX 5000    /* after these nothing is said */
 #define ELEMENTS_AHEAD 256 /* of one array */
 
 static void note_edge(struct plan *p, uint32_t gpu, int64_t to) {
     if (to > p->edge[gpu]) p->edge[gpu] = to;
+}
+
+static void note_node(struct plan *p, uint32_t n) {
+    p->node_edge[n] = PLAN_NEVER;
+    for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++)
+        if (!p->is_out[g] && p->edge[g] < p->node_edge[n]) p->node_edge[n] = p->edge[g];
 }
 
 static void later_begin(struct plan *p) {
@@ -21,6 +29,8 @@ static void later_begin(struct plan *p) {
         for (uint32_t i = p->later.first[g]; i != PLAN_NONE; i = p->later.slot[i].next)
             note_edge(p, g, p->later.slot[i].to);
     }
+    p->node_edge = plan_grow(p->node_edge, &p->node_edge_cap, p->nodes, sizeof *p->node_edge);
+    for (uint32_t n = 0; n < p->nodes; n++) note_node(p, n);
 }
 
 static int64_t length_of(const struct plan_job *j) {
@@ -35,9 +45,8 @@ static void place(struct plan *p, uint32_t job, const struct shape *s, const str
             &p->later, f->gpu[i],
             (struct slot){.from = f->at, .to = to, .bytes = s->share, .who = job, .user = j->user, .kind = SLOT_KEPT});
         note_edge(p, f->gpu[i], to);
-        p->bar = plan_grow(p->bar, &p->bar_cap, p->bars + 1, sizeof *p->bar);
-        p->bar[p->bars++] = (struct plan_bar){.gpu = f->gpu[i], .job = job, .from_ns = f->at, .to_ns = to};
     }
+    note_node(p, f->node);
     p->placed++;
 }
 
@@ -102,6 +111,24 @@ static void explain(struct plan *p, uint32_t job, const struct shape *s, enum pl
     plan_sooner(p, job, bar, ret);
 }
 
+static int by_number(const void *a, const void *b) {
+    const uint32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Better word for those who are near: the others keep what was guessed. */
+static void foresee(struct plan *p, uint32_t count, struct plan_reason *ret) {
+    p->starts = plan_grow(p->starts, &p->starts_cap, p->w->jobs, sizeof *p->starts);
+    for (uint32_t i = 0; i < count; i++) p->starts[p->visited[i]] = PLAN_NEVER;
+    if (count) qsort(p->visited, count, sizeof *p->visited, by_number);
+    plan_foresee(p, p->visited, count, p->starts);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t j = p->visited[i];
+        if (p->ask[j] == PLAN_NONE || ret[p->ask[j]].is_now) continue;
+        ret[p->ask[j]].start_ns = p->starts[j] == PLAN_NEVER ? 0 : p->starts[j];
+    }
+}
+
 void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jobs, size_t count,
                   struct plan_reason *ret) {
     uint32_t place_now = 0;
@@ -110,6 +137,7 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
     size_t left = count;
     plan_begin(p, w);
     later_begin(p);
+    p->visited = plan_grow(p->visited, &p->visited_cap, FORESEEN_MAX, sizeof *p->visited);
     p->ask = plan_grow(p->ask, &p->ask_cap, w->jobs, sizeof *p->ask);
     for (uint32_t j = 0; j < w->jobs; j++) p->ask[j] = PLAN_NONE;
     for (size_t i = 0; i < count; i++) {
@@ -123,6 +151,7 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
         double worth = plan_need(p, &w->job[j]);
         if (is_first) place_now++;
         if (r && is_first) r->place = place_now;
+        if (is_first && place_now <= FORESEEN_MAX) p->visited[place_now - 1] = j;
         if (bar == START_NOW) {
             if (r) {
                 r->is_now = true;
@@ -139,4 +168,5 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
         if (r && !is_again) left--;
         order_took(p, worth, is_again);
     }
+    foresee(p, place_now < FORESEEN_MAX ? place_now : FORESEEN_MAX, ret);
 }

@@ -227,7 +227,7 @@ bool plan_fit_behind(struct plan *p, const struct shape *s, struct fit *ret) {
     uint32_t node = PLAN_NONE;
     for (uint32_t n = 0; n < p->nodes; n++) {
         struct best times = {.k = s->gpus};
-        if (!is_node(p, s, n)) continue;
+        if (p->node_edge[n] >= least || !is_node(p, s, n)) continue;
         for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++)
             if (plan_is_in(p, s, g)) best_offer(&times, p->edge[g]);
         if (!best_kth(&times, &kth) || kth >= least) continue;

@@ -67,12 +67,16 @@ struct plan {
     uint32_t *room;        /* by job: how many of them may start */
     struct timeline now;   /* runs, windows, and what this pass gave and keeps */
     struct timeline later; /* for estimates: the same with everybody in it */
+    int64_t *node_edge;    /* by node: the least of those of its GPUs */
     int64_t *edge;         /* by GPU: when its last slot ends */
     struct shape *shape;
     uint32_t shapes, *shape_of; /* hash table */
     uint64_t *masks;
     size_t mask_words, masks_len;
     struct order order;
+    struct foresight *foresight;
+    int64_t *starts;   /* by job: as foreseen; PLAN_NEVER: not */
+    uint32_t *visited; /* jobs in the order of their turn */
     struct choice *choice;
     struct plan_grant *grant;
     struct plan_bar *bar;
@@ -85,7 +89,7 @@ struct plan {
     uint64_t least_share; /* that anybody who waits asks for; UINT64_MAX: nobody asks for one */
     uint32_t placed;      /* in later */
     size_t node_cap, out_cap, wanted_cap, held_cap, left_cap, room_cap, edge_cap, shape_cap, table_cap, masks_cap,
-        grant_cap, bar_cap, choice_cap, ask_cap, whole_cap, node_whole_cap;
+        grant_cap, bar_cap, choice_cap, ask_cap, whole_cap, node_whole_cap, starts_cap, visited_cap, node_edge_cap;
 };
 
 /* plan_fit.c */
@@ -114,7 +118,14 @@ struct shape *plan_shape(struct plan *p, const struct plan_job *j);
 /* One that is not in the table, for a question: its mask is the table's last and is gone with the next shape. */
 struct shape plan_shape_try(struct plan *p, const struct plan_job *j);
 
+/* plan_foresee.c */
+/* When each of these will have its next element started; jobs: in the order of the world. */
+void plan_foresee(struct plan *p, const uint32_t *jobs, uint32_t count, int64_t *starts);
+void foresight_free(struct foresight *f);
+
 /* plan.c */
+int64_t plan_end(const struct plan_run *r, int64_t now_ns); /* as expected; PLAN_NEVER: nobody knows */
+void plan_bar_add(struct plan *p, const struct plan_grant *g, uint32_t job, int64_t from_ns, int64_t ns);
 void plan_begin(struct plan *p, const struct plan_world *w);
 enum plan_bar_to_start { START_NOW, START_GPUS, START_WEEK, START_ROOM, START_OUT, START_BUSY };
 /* Whether an element of the job starts now. GPUs that are kept: by plan_keep. */
