@@ -45,10 +45,14 @@ def engine():
     tree = place / "base"
     tree.mkdir(parents=True)
     docker = None
+    # dpkg waits for the disk after every file, and this tree is needed for a minute only.
+    in_memory = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", tree], capture_output=True).returncode == 0
     try:
         make_base(tree)
         docker = DockerEngine(place)
         docker.import_tree(tree, "base:bookworm")
+        if in_memory:
+            subprocess.run(["umount", tree], check=True)
         shutil.rmtree(tree)
         # The committed tree, as a user would have it.
         source = place / "source"
@@ -58,6 +62,7 @@ def engine():
     finally:
         if docker:
             docker.stop()
+        subprocess.run(["umount", "-l", tree], capture_output=True)
         subprocess.run(["rm", "-rf", "--one-file-system", place])
 
 
