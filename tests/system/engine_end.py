@@ -29,7 +29,7 @@ class EngineEnd:
         (Path(run) / "watcher").write_text(json.dumps({"pid": self.process.pid, "places": places}))
 
     def now(self):
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=300)  # a gigabyte of small files on a busy disk
 
 
 def sweep():
