@@ -212,7 +212,7 @@ static void kill_cgroup(const struct run *run) {
 /* All that is left of a run whose shim was killed; how many there were. */
 static unsigned kill_left(const struct run *run, const struct record *started) {
     struct tree t = {0};
-    char mark[80];
+    char mark[128];
     kill_cgroup(run);
     starting_mark(run, mark, sizeof mark);
     (void)tree_scan(&t);

@@ -112,12 +112,17 @@ static bool is_ours(const char *pair) {
     return false;
 }
 
-void starting_mark(const struct run *run, char *ret, size_t room) { snprintf(ret, room, "GPUMGR_RUN=%s", run->name); }
+/* Numbers alone are every instance's: whoever carries this mark may be killed. */
+void starting_mark(const struct run *run, char *ret, size_t room) {
+    char own[SEAL_MARK];
+    seal_mark(run->name, own);
+    snprintf(ret, room, "GPUMGR_RUN=%s-%s", run->name, own);
+}
 
 static void make_environment(struct environment *e, const struct run *run, const struct job_spec *spec,
                              const struct seal_context *c) {
     AUTO(buf_done) struct buf gpus = {0};
-    char mark[80];
+    char mark[128];
     for (const char *at = NULL; (at = job_word_next(&c->environment, at));)
         if (!has_key(&spec->env, at) && !is_ours(at)) add_pair(e, at);
     for (const char *at = NULL; (at = job_word_next(&spec->env, at));)

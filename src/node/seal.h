@@ -30,3 +30,7 @@ void seal_make(const struct seal_context *c, const void *record, size_t len, str
 
 /* Anything that was changed since fails: the record, the uid, the name, the seal. plain keeps what *ret points into. */
 int seal_break(const struct wire_sealed *s, struct buf *plain, struct seal_context *ret, struct error *e) MUST_CHECK;
+
+/* A word for a name that no other machine and no other instance on this one has for it. */
+#define SEAL_MARK 33
+void seal_mark(const char *name, char ret[SEAL_MARK]);

@@ -35,7 +35,7 @@ static struct queue_gpu *gpu_add(struct queue *q, const char *uuid) {
     q->gpu = realloc(q->gpu, (q->gpus + 1) * sizeof *q->gpu);
     if (!q->gpu) abort();
     struct queue_gpu *g = &q->gpu[q->gpus++];
-    *g = (struct queue_gpu){.temp_c = NAN, .is = {.verdict = OCCUPANCY_UNKNOWN}};
+    *g = (struct queue_gpu){.index = -1, .temp_c = NAN, .is = {.verdict = OCCUPANCY_UNKNOWN}};
     snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
     return g;
 }
@@ -84,7 +84,10 @@ static void read_node(struct queue *q, const struct live_node *n) {
 void queue_gpus_read(struct queue *q) {
     bool is_other = q->live_shape != q->live->shape;
     if (!is_other && !q->is_gpus_old) return;
-    for (size_t i = 0; i < q->gpus; i++) q->gpu[i].is_here = false;
+    for (size_t i = 0; i < q->gpus; i++) {
+        q->gpu[i].is_here = false;
+        q->gpu[i].index = -1; /* unless a machine has it still */
+    }
     for (size_t i = 0; i < q->live->count; i++) read_node(q, q->live->node[i]);
     if (is_other) {
         q->gpu_shape++;

@@ -3,6 +3,7 @@ free."""
 
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -273,18 +274,21 @@ def test_a_killed_server_and_supervisor_lose_nothing(sim):
         assert (end["code"], end["has_exit"]) == (6, 1)
 
 
-def test_a_killed_shim_ends_the_job_and_nothing_is_invented(place_):
+def test_a_killed_shim_ends_nothing_of_another_instance(place_):
+    """Every instance has a first run of its first job: numbers alone do not say whose process it is."""
     p = place_
-    key = p.start("sh", "-c", "setsid sleep 1000 & trap '' TERM; echo up; while :; do sleep 0.05; done")
-    log = wait_for(lambda: p.server.runs_of(key) and p.dir(key) / "log", "a log")
-    wait_for(lambda: log.exists() and "up" in log.read_text(), "it is up")
-    shim = p.shim_of(key)
-    pid = p.server.wait_state(key, RUNNING)["pid"]
-    children = [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    os.kill(shim, signal.SIGKILL)
-    end = p.server.ended(key)
-    assert (end["has_exit"], end["reason"]) == (0, BY_SHIM)
-    assert not [c for c in (pid, *children) if is_alive(c)]
+    key = p.start("sleep", "1000")
+    p.server.wait_state(key, RUNNING)
+    name = "%d.%d.%d" % key
+    others = [subprocess.Popen(["sleep", "60"], env={"PATH": "/usr/bin:/bin", "GPUMGR_RUN": mark}) for mark in (name, f"{name}-{'0' * 32}")]
+    try:
+        os.kill(p.shim_of(key), signal.SIGKILL)
+        assert p.server.ended(key)["reason"] == BY_SHIM
+        assert [o.poll() for o in others] == [None, None]
+    finally:
+        for o in others:
+            o.kill()
+            o.wait()
 
 
 def test_a_shim_killed_with_the_node_is_found_out_later(place_):
