@@ -192,10 +192,12 @@ static int64_t next_tick_ns(int64_t now_ns) {
 }
 
 static void wait_until(int64_t at_ns, int64_t now_ns) {
+    /* What jobs have to say stays readable while there is nobody to tell. */
+    bool is_heard = self.uplink.state == UPLINK_UP && session_is_live();
     struct pollfd fds[3 + ORDERS_MAX] = {
-        {.fd = self.signals,   .events = POLLIN                     },
-        {.fd = self.uplink.fd, .events = uplink_events(&self.uplink)},
-        {.fd = jobs_fd(),      .events = POLLIN                     }
+        {.fd = self.signals,              .events = POLLIN                     },
+        {.fd = self.uplink.fd,            .events = uplink_events(&self.uplink)},
+        {.fd = is_heard ? jobs_fd() : -1, .events = POLLIN                     }
     };
     unsigned orders = orders_poll(fds + 3);
     struct timespec left = {.tv_sec = (at_ns - now_ns) / NS_PER_S, .tv_nsec = (at_ns - now_ns) % NS_PER_S};

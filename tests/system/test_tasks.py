@@ -224,6 +224,20 @@ def test_many_short_tasks(sim):
         assert rss_kb < 40000, rss_kb
 
 
+def test_a_node_without_a_server_rests(sim):
+    with watching(sim) as i:
+        ready(i)
+        node = node_of(i)
+        sim.task("--work", "0.1").wait()
+
+        def taken():
+            return sum(int((t / "schedstat").read_text().split()[0]) for t in Path(f"/proc/{node}/task").iterdir())
+        time.sleep(1)
+        before = taken()
+        time.sleep(3)
+        assert (taken() - before) / 3e9 < 0.02, "of a core"
+
+
 # ---- whoever dies ----
 
 def test_a_killed_node_takes_its_tasks_up_again(sim):
