@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/file.h"
 #include "base/heart.h"
 #include "base/instance.h"
@@ -269,6 +270,7 @@ int main(int argc, char **argv) {
     struct error e;
     if (argc == 4 && strcmp(argv[1], "container") == 0) return run_image(argv[2], argv[3]);
     if (argc == 4 && strcmp(argv[1], "container-end") == 0) return run_image_end(argv[2], argv[3]);
+    CRASH_POINT_AS("node");
     log_open("node", LOG_INFO);
     if (argc != 5 || strcmp(argv[1], "attend") != 0) {
         fprintf(stderr, "gpumgr-node: started by gpumgr up and gpumgr node; see gpumgr --help\n");
