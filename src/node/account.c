@@ -97,14 +97,16 @@ int account_login(const char *user, const char *account, struct buf *keep, struc
     if (geteuid() != 0) count = 0;
     snprintf(number, sizeof number, "%u", entry.pw_uid);
     AUTO(buf_done) struct buf env = {0};
-    const char *home = *entry.pw_dir ? entry.pw_dir : "/", *shell = *entry.pw_shell ? entry.pw_shell : "/bin/sh";
+    /* As a login does: a user of services has a home that does not exist. */
+    const char *home = access(entry.pw_dir, F_OK) == 0 ? entry.pw_dir : "/",
+               *shell = *entry.pw_shell ? entry.pw_shell : "/bin/sh";
     const char *pairs[][2] = {
-        {"HOME",    home                                           },
-        {"USER",    user                                           },
-        {"LOGNAME", user                                           },
-        {"SHELL",   shell                                          },
-        {"PATH",    "/usr/local/bin:/usr/bin:/bin:/usr/games:/sbin"},
-        {"LANG",    "C.UTF-8"                                      },
+        {"HOME",    home                          },
+        {"USER",    user                          },
+        {"LOGNAME", user                          },
+        {"SHELL",   shell                         },
+        {"PATH",    "/usr/local/bin:/usr/bin:/bin"},
+        {"LANG",    "C.UTF-8"                     },
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         buf_printf(&env, "%s=%s", pairs[i][0], pairs[i][1]);

@@ -1,10 +1,8 @@
 // For everyone: clean under axe in both themes, one column on a phone, all of it by keyboard.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, afterEach, before, test } from 'node:test';
-import { Instance, need, openBrowser, openContext, pagesOf, settled, signedIn, until, uuids } from './harness.mjs';
+import { audit, Instance, openBrowser, openContext, pagesOf, settled, signedIn, until, uuids } from './harness.mjs';
 
-const axe = readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8');
 let gpumgr, browser, state, ids;
 before(async () => {
   gpumgr = await Instance.start();
@@ -21,13 +19,6 @@ after(async () => {
   await browser?.close();
   await gpumgr?.stop();
 });
-
-/** Runs axe through the debugger, which the page's content policy does not bind. */
-async function audit(page) {
-  await page.evaluate(axe);
-  const found = await page.evaluate(async () => (await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })).violations);
-  return found.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} ${n.any?.[0]?.message ?? ''}`).join(' | ')}`);
-}
 
 const NAMES = Object.keys(pagesOf(''));
 for (const colorScheme of ['light', 'dark']) {

@@ -1,7 +1,7 @@
 // What every browser test needs: an instance of its own with simulated GPUs, a browser, a signed-in page. A page that writes
 // an error to its console or asks for anything outside its server fails the test that opened it.
 import { execFile, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -143,7 +143,7 @@ export async function uuids(page) {
 /** Every page by name, as a path below the base; `uuid` is the GPU of the GPU page. */
 export const pagesOf = (uuid) => ({
   overview: '', compact: '?view=tiles', table: '?view=table', gpu: `gpus/${uuid}`, compare: 'compare?metric=gpu_temperature_celsius,gpu_power_watts',
-  tasks: 'tasks', events: 'events', nodes: 'nodes', groups: 'groups', account: 'account',
+  queue: 'queue', submit: 'submit', tasks: 'tasks', events: 'events', nodes: 'nodes', groups: 'groups', account: 'account',
 });
 
 /** Waits until a page shows what it is for, not a placeholder. */
@@ -180,4 +180,13 @@ export function lab() {
     await l.gpumgr?.stop();
   });
   return l;
+}
+
+const axe = readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Runs axe through the debugger, which the page's content policy does not bind. */
+export async function audit(page) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => (await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })).violations);
+  return found.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} ${n.any?.[0]?.message ?? ''}`).join(' | ')}`);
 }

@@ -14,6 +14,8 @@ const WANTED = {
   table: ['table.gpus tbody tr[data-gpu="7"]'],
   gpu: ['th:has-text("Running for")', 'text=Temperature', 'text=How it was spread', 'text=Power and its limit', 'text=Why is it slow?', 'text=On it now', 'text=What it is', 'text=Serial number', 'text=Supported clocks'],
   compare: ['.chart:nth-of-type(2) canvas', 'text=highest on average'],
+  queue: ['section[aria-label="Plan"] .row', 'text=nobody waits', 'text=No job has ended yet.', 'a:has-text("Submit a job")'],
+  submit: ['textarea', 'text=Say what to run.'],
   tasks: ['.timeline .row', '.lanes .task', 'table.tasks tbody tr'],
   events: ['ol.events li'],
   nodes: ['text=CPU', 'section[aria-label="Network"] canvas'],

@@ -64,6 +64,23 @@ export async function send<T = void>(method: 'POST' | 'PUT' | 'DELETE', path: st
   return (text ? JSON.parse(text) : undefined) as T;
 }
 
+export interface LogPart {
+  text: string;
+  offset: number; // where the text begins; later than asked for where the middle was cut out
+  next: number;
+  total: number;
+  isOver: boolean; // the run has ended: no more will come
+}
+
+/** A part of a job's log. */
+export async function getLog(path: string, params: Params, signal?: AbortSignal): Promise<LogPart> {
+  const reply = await ask('GET', path, params, undefined, signal);
+  const bytes = await reply.arrayBuffer();
+  const offset = Number(reply.headers.get('X-Log-Offset') ?? params['offset'] ?? 0);
+  const next = offset + bytes.byteLength;
+  return { text: new TextDecoder().decode(bytes), offset, next, total: Number(reply.headers.get('X-Log-Total') ?? next), isOver: reply.headers.get('X-Log-Over') === '1' };
+}
+
 export async function session(): Promise<Session> {
   const got = await get<Session>('session');
   csrf = got.csrf ?? '';

@@ -228,6 +228,93 @@ export interface Container {
   left_s?: number | null;
 }
 
+/** A job, or one element of an array. What is not known, or does not apply, is null. */
+export interface Job {
+  id: number;
+  element: number | null;
+  name: string;
+  state: 'waiting' | 'held' | 'starting' | 'running' | 'ending' | 'done' | 'failed' | 'cancelled' | 'timeout' | 'exit unknown';
+  state_text: string | null;
+  user: string;
+  uid: number | null;
+  account: string | null;
+  origin: string;
+  command: string[];
+  image: string | null;
+  gpus: number;
+  scope: string[];
+  memory_bytes: number | null;
+  share_bytes: number | null;
+  priority: number;
+  submitted: number;
+  granted: number | null;
+  started: number | null;
+  ended: number | null;
+  finish_by: number | null;
+  time_limit_s: number | null;
+  retries: number;
+  attempt: number;
+  node: string | null;
+  gpu_uuids: string[];
+  gpu_indices: number[];
+  exit_code: number | null;
+  signal: number | null;
+  reason: string | null;
+  text: string | null;
+  labels: Record<string, string>;
+  after: string[];
+  array: string | null;
+  elements?: { total: number } & Record<string, number>; // of an array: how many are in which state
+  place: number | null;
+  why: string | null;
+  starts_at: number | null;
+  sooner: string | null;
+  insight: string | null;
+  gpu_seconds: number | null;
+  energy_joules: number | null;
+  cpu_seconds: number | null;
+  memory_peak_bytes: number | null;
+  log_bytes: number | null;
+}
+
+/** What a job would come to that is not handed in yet. */
+export interface Trial extends Pick<Job, 'name' | 'gpus' | 'time_limit_s' | 'finish_by' | 'array' | 'gpu_uuids' | 'gpu_indices' | 'why' | 'place' | 'starts_at' | 'sooner'> {
+  starts_now: boolean;
+}
+
+export interface PlanBar {
+  gpu: string;
+  from: number;
+  to: number | null; // null: nobody knows
+  kind: 'run' | 'plan';
+  job: number;
+}
+
+export interface QueueGpu {
+  uuid: string;
+  index: number;
+  node: string;
+  held_by: number[];
+  verdict: string;
+  verdict_text: string;
+  user: string | null;
+  pid: number | null;
+  memory_bytes: number | null;
+  since: number | null;
+  idle_since: number | null;
+  cordon: string | null;
+  cordoned_by: string | null;
+}
+
+export interface Queue {
+  time: number;
+  waiting: Job[];
+  waiting_count: number;
+  running: Job[];
+  gpus: QueueGpu[];
+  plan: PlanBar[];
+}
+
 export interface Snapshot {
   seq: number;
   time: Stamp;
@@ -244,4 +331,5 @@ export interface Delta {
   gpus?: Record<string, GpuDelta>;
   nodes?: Record<string, NodeDelta>;
   tasks?: Task[];
+  jobs?: unknown[]; // those that changed: whoever shows them asks again
 }

@@ -16,6 +16,7 @@ export interface Change {
   gpus: string[]; // whose readings or state changed
   nodes: string[];
   isTasksChanged: boolean;
+  isJobsChanged: boolean;
   isListChanged: boolean; // cards came, went, or changed state
   isLost: boolean; // a message is missing: ask for a new snapshot
 }
@@ -29,7 +30,7 @@ export function takeSnapshot(snapshot: Snapshot): Change {
   const nodes = new Map(snapshot.nodes.map((n) => [n.name, n]));
   return {
     picture: { seq: snapshot.seq, time: unix(snapshot.time), gpus, nodes, tasks: new Map((snapshot.tasks ?? []).map((t) => [t.id, t])) },
-    gpus: [...gpus.keys()], nodes: [...nodes.keys()], isTasksChanged: true, isListChanged: true, isLost: false,
+    gpus: [...gpus.keys()], nodes: [...nodes.keys()], isTasksChanged: true, isJobsChanged: true, isListChanged: true, isLost: false,
   };
 }
 
@@ -88,7 +89,7 @@ export function takeDelta(old: Picture, delta: Delta): Change {
   }
   const time = unix(delta.time) || old.time;
   const tasks = mergeTasks(old.tasks, delta.tasks, time);
-  return { picture: { seq: delta.seq, time, gpus, nodes, tasks }, gpus: changed, nodes: changedNodes, isTasksChanged: tasks !== old.tasks, isListChanged, isLost };
+  return { picture: { seq: delta.seq, time, gpus, nodes, tasks }, gpus: changed, nodes: changedNodes, isTasksChanged: tasks !== old.tasks, isJobsChanged: !!delta.jobs?.length, isListChanged, isLost };
 }
 
 /** Newest first, without doubles, and not endless. */

@@ -1,5 +1,5 @@
 // The page's one live store: holds the picture, tells components what changed. A component listens to a topic: "gpu:UUID",
-// "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "renewed" (a connection began), "events", "tasks", "status". News are gathered and
+// "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "renewed" (a connection began), "events", "tasks", "jobs", "status". News are gathered and
 // told once a frame, and not at all while nobody looks.
 import { getHistory } from '../api/client';
 import type { Gpu, GpuEvent, Node, Task } from '../api/types';
@@ -81,6 +81,7 @@ export class Store {
     this.tell('tick', ...change.gpus.map((u) => `gpu:${u}`), ...change.nodes.map((n) => `node:${n}`));
     if (change.isListChanged) this.tell('list');
     if (change.isTasksChanged) this.tell('tasks');
+    if (change.isJobsChanged) this.tell('jobs');
   }
 
   /** A connection began: what was missed before it can be asked for. */

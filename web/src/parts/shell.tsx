@@ -12,9 +12,10 @@ import { store } from '../live/store';
 import { chooseTheme, onTheme, theme } from '../live/theme';
 import { alarm, Voice } from './say';
 
-const PAGES: { path: string; name: string; also?: string }[] = [
-  { path: '', name: 'Overview', also: 'gpus' },
-  { path: 'tasks', name: 'Tasks', also: 'containers' },
+const PAGES: { path: string; name: string; also?: string[] }[] = [
+  { path: '', name: 'Overview', also: ['gpus'] },
+  { path: 'queue', name: 'Queue', also: ['jobs', 'submit'] },
+  { path: 'tasks', name: 'Tasks', also: ['containers'] },
   { path: 'compare', name: 'Compare' },
   { path: 'events', name: 'Events' },
   { path: 'nodes', name: 'Nodes' },
@@ -101,7 +102,7 @@ export function Shell({ session, children }: { session: Session; children: Compo
         <a class="brand" href={href('')} aria-label="gpumgr, overview"><svg viewBox="0 0 32 32" aria-hidden="true"><rect x="3" y="8" width="26" height="16" rx="3" fill="currentColor" /><circle cx="11" cy="16" r="4.5" class="hole" /><circle cx="21" cy="16" r="4.5" class="hole" /></svg><span>gpumgr</span></a>
         <nav aria-label="Pages">
           {PAGES.map((p) => (
-            <a key={p.path} href={href(p.path)} aria-current={at === p.path ? 'page' : p.also === at ? 'true' : undefined}><span>{p.name}</span><Badge page={p.path} /></a>
+            <a key={p.path} href={href(p.path)} aria-current={at === p.path ? 'page' : p.also?.includes(at) ? 'true' : undefined}><span>{p.name}</span><Badge page={p.path} /></a>
           ))}
         </nav>
         <div class="me">

@@ -33,7 +33,7 @@ function TaskBar({ bar, now, gpu, isFirst, from, to }: { bar: Bar; now: number; 
 
 /** Marks at whole steps of time. */
 export function Axis({ from, to }: { from: number; to: number }): JSX.Element {
-  const step = [5, 10, 15, 30, 60, 120].find((s) => (to - from) / s <= 8) ?? 300;
+  const step = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 10800].find((s) => (to - from) / s <= 8) ?? 21600;
   const marks: number[] = [];
   for (let t = Math.ceil(from / step) * step; t <= to; t += step) marks.push(t);
   const labels = axisLabels(marks, step);

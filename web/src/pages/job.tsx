@@ -1,0 +1,137 @@
+// One job: where it stands and why, what it used, its GPUs and its machine over its run, its log.
+import { useMemo, useState } from 'preact/hooks';
+import type { JSX } from 'preact';
+import { send } from '../api/client';
+import type { Job } from '../api/types';
+import { useHistory } from '../charts/history';
+import { ChartPanel } from '../charts/panel';
+import type { Line } from '../charts/plot';
+import { endWords, isOver, jobKey, jobNumber, mayControl, mood, ranFor, startsIn } from '../format/jobs';
+import { bytes, duration, percent, show } from '../format/numbers';
+import type { Range } from '../format/range';
+import { align } from '../format/series';
+import { ago, moment } from '../format/times';
+import { useAsk } from '../live/ask';
+import { useClock } from '../live/hooks';
+import { href, usePlace } from '../live/route';
+import { store } from '../live/store';
+import { jobHref, JobState, onWords, wantsWords } from '../parts/job_state';
+import { Log } from '../parts/log';
+import { say } from '../parts/say';
+import { Busy, PageHead, Problem, useTitle } from '../parts/small';
+import { CancelJob, Who } from './queue';
+
+type Answer = Job & { runs?: Job[] };
+
+function Facts({ j, now }: { j: Job; now: number }): JSX.Element {
+  const ran = ranFor(j, now);
+  const held = ran === null ? 0 : ran * Math.max(1, j.gpus);
+  const rows: [string, string, string][] = [
+    ['State', j.state, isOver(j) ? endWords(j) : j.state === 'waiting' || j.state === 'held' ? (j.place ? `place ${j.place}` : 'not in line yet') : j.text ?? j.state_text ?? ''],
+    j.started === null ? ['Starts in', startsIn(j, now), j.starts_at === null ? '' : moment(j.starts_at, now)] : ['Started', moment(j.started, now), `waited ${duration(j.started - j.submitted)}`],
+    [isOver(j) ? 'Took' : 'Runs for', ran === null ? '–' : show('seconds', ran), j.time_limit_s === null ? 'no time limit' : `of at most ${duration(j.time_limit_s)}`],
+    ['GPU time used', j.gpu_seconds === null || !held ? '–' : percent(Math.min(1, j.gpu_seconds / held)), j.gpu_seconds === null ? '' : `${show('seconds', j.gpu_seconds)} of ${show('seconds', held)} held`],
+    ['Memory, most', j.memory_peak_bytes ? bytes(j.memory_peak_bytes) : '–', j.energy_joules ? `${show('joules', j.energy_joules)} of energy` : ''],
+  ];
+  return <dl class="facts">{rows.map(([name, value, note]) => <div class={`fact${name === 'State' && mood(j) === 'bad' ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
+}
+
+const COLOURS = ['series1', 'series2', 'series3', 'series4', 'series5', 'series6', 'series7', 'series8'];
+
+/** Its GPUs and its machine over its run. */
+function Charts({ j, now }: { j: Job; now: number }): JSX.Element | null {
+  const from = Math.floor(j.started ?? now);
+  const to = j.ended ?? now;
+  // A run that goes on is looked at as the last so many seconds, in steps, so that it is not asked for every second.
+  const span = Math.ceil(Math.max(60, now - from) / 30) * 30;
+  const range: Range = j.ended === null && span <= 86400 ? { kind: 'last', seconds: span } : { kind: 'fixed', from, to: Math.max(to, from + 20) };
+  const gpus = useMemo(() => j.gpu_uuids.map((u) => `gpu:${u}`), [j.gpu_uuids.join()]);
+  const work = useHistory(gpus, ['gpu_utilization_ratio', 'gpu_memory_used_bytes', 'gpu_power_watts'], range, 600);
+  const host = useHistory(j.node ? [`host:${j.node}`] : [], ['host_cpu_utilization_ratio', 'host_memory_used_bytes', 'host_disk_read_bytes_per_second', 'host_disk_written_bytes_per_second'], range, 600);
+  const perGpu = (metric: string): { time: number[]; lines: Line[] } => {
+    const series = (work.history?.series ?? []).filter((s) => s.metric === metric);
+    const frame = align(series.map((s) => ({ time: s.time, value: s.mean })));
+    return { time: frame.time, lines: series.map((s, i): Line => ({ kind: 'line', label: `GPU ${store.picture.gpus.get(s.of.slice(4))?.index ?? i}`, colour: COLOURS[i % COLOURS.length] as string, values: frame.columns[i] ?? [] })) };
+  };
+  const ofHost = (metrics: [string, string][]): { time: number[]; lines: Line[] } => {
+    const series = metrics.flatMap(([metric, label]) => { const s = host.history?.series.find((x) => x.metric === metric); return s ? [{ s, label }] : []; });
+    const frame = align(series.map(({ s }) => ({ time: s.time, value: s.mean })));
+    return { time: frame.time, lines: series.map(({ label }, i): Line => ({ kind: 'line', label, colour: COLOURS[i] as string, values: frame.columns[i] ?? [] })) };
+  };
+  if (j.started === null || !j.gpu_uuids.length) return null;
+  const charts: [string, string, { time: number[]; lines: Line[] }, typeof work, number?][] = [
+    ['Utilisation', 'ratio', perGpu('gpu_utilization_ratio'), work, 1],
+    ['GPU memory', 'bytes', perGpu('gpu_memory_used_bytes'), work],
+    ['Power', 'watts', perGpu('gpu_power_watts'), work],
+    ['CPU of the machine', 'ratio', ofHost([['host_cpu_utilization_ratio', 'CPU']]), host, 1],
+    ['Memory of the machine', 'bytes', ofHost([['host_memory_used_bytes', 'in use']]), host],
+    ['Disk', 'bytes_per_second', ofHost([['host_disk_read_bytes_per_second', 'read'], ['host_disk_written_bytes_per_second', 'written']]), host],
+  ];
+  return (
+    <div class="grid even">{charts.map(([title, unit, data, loaded, most]) => (
+      <ChartPanel key={title} title={title} name={`${title} while ${j.name} ran`} unit={unit} yMin={0} yMax={most} height={150} syncKey="job" {...data}
+        from={range.kind === 'fixed' ? range.from : from} to={range.kind === 'fixed' ? range.to : now} isLoading={loaded.isLoading} error={loaded.error} isEmpty={!data.lines.length} />))}
+    </div>
+  );
+}
+
+function Runs({ runs, now }: { runs: Job[]; now: number }): JSX.Element {
+  const isArray = runs.some((r) => r.element !== null);
+  return (
+    <section class="panel" aria-label={isArray ? 'Elements' : 'Tries'}>
+      <header><h2>{isArray ? 'Elements' : 'Tries'}</h2><p class="sub">those that have begun</p></header>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`${isArray ? 'Elements' : 'Tries'} as a table`}>
+        <table class="jobs"><thead><tr>{isArray && <th>Element</th>}<th class="num">Try</th><th>State</th><th>On</th><th>Started</th><th class="num">Took</th><th>How it ended</th></tr></thead>
+          <tbody>{runs.map((r) => (
+            <tr key={`${r.element} ${r.attempt}`}>{isArray && <td><a class="link" href={jobHref(r)}>{r.element}</a></td>}<td class="num">{r.attempt}</td><td><JobState job={r} /></td><td>{onWords(r)}</td><td>{r.started === null ? '' : moment(r.started, now)}</td>
+              <td class="num">{r.started === null ? '' : show('seconds', ranFor(r, now) ?? 0)}</td><td class="why">{endWords(r)}</td></tr>))}</tbody></table>
+      </div>
+    </section>
+  );
+}
+
+export function JobPage({ id, who }: { id: string; who: Who }): JSX.Element {
+  const { answer: whole, problem: trouble, again } = useAsk<Answer>(`jobs/${encodeURIComponent(id)}`, 2, 'jobs');
+  const element = usePlace().query.get('element');
+  const now = useClock(1);
+  const [problem, setProblem] = useState('');
+  const j = element === null ? whole : [...(whole?.runs ?? [])].reverse().find((r) => String(r.element) === element);
+  useTitle(j ? `${j.name}, job ${id}` : 'Job');
+  if (whole && !j) return <Problem>Element {element} of job {id} has not begun. <a class="link" href={href(`jobs/${id}`)}>To the whole job</a></Problem>;
+  if (!j || !whole) return trouble ? <Problem>{trouble} <a class="link" href={href('queue')}>To the queue</a></Problem> : <Busy what="Asking the server" />;
+  const canHold = mayControl(j, who) && element === null && (j.state === 'waiting' || j.state === 'held');
+  const hold = async (): Promise<void> => {
+    try {
+      await send('POST', `jobs/${j.id}/${j.state === 'held' ? 'release' : 'hold'}`);
+      say(j.state === 'held' ? 'It is back in the line.' : 'It is held.');
+      again();
+    } catch (e) {
+      setProblem(e instanceof Error ? e.message : String(e));
+    }
+  };
+  return (
+    <>
+      <PageHead title={j.name} crumb={[jobNumber(j), j.user, wantsWords(j), onWords(j) && `on ${onWords(j)}`, `handed in ${ago(j.submitted, now)}`].filter(Boolean).join(' · ')}>
+        <JobState job={j} />
+        {canHold && <button type="button" onClick={() => void hold()}>{j.state === 'held' ? 'Let it go' : 'Hold'}</button>}
+        <CancelJob job={j} who={who} onProblem={setProblem} again={again} />
+        {j.origin !== 'watchmen' && <a class="button" href={href('submit', { like: String(j.id) })}>Run again…</a>}
+      </PageHead>
+      {(problem || trouble) && <Problem>{problem || trouble}</Problem>}
+      {j.why && !isOver(j) && j.started === null && <section class="panel" aria-label="Why it waits"><p class="why">{j.why}</p>{j.sooner && <p class="sooner">Would start {j.sooner}</p>}</section>}
+      {j.insight && <section class="panel insight" aria-label="Insight"><b>In short</b><p>{j.insight}</p></section>}
+      <Facts j={j} now={now} />
+      <section class="panel" aria-label="What it runs"><dl class="pairs">
+        {j.elements && element === null && <div><dt>Elements</dt><dd>{Object.entries(j.elements).filter(([k]) => k !== 'total').map(([k, n]) => `${n} ${k}`).join(', ')} of {j.elements.total}</dd></div>}
+        <div><dt>{j.image ? 'Arguments' : 'Command'}</dt><dd><code>{j.command.join(' ') || '–'}</code></dd></div>
+        {j.image && <div><dt>Image</dt><dd>{j.image}</dd></div>}
+        {j.after.length > 0 && <div><dt>After</dt><dd>{j.after.join(', ')}</dd></div>}
+        {j.finish_by !== null && <div><dt>To be done by</dt><dd>{moment(j.finish_by, now)}</dd></div>}
+        {Object.entries(j.labels).map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}
+      </dl></section>
+      <Charts j={j} now={now} />
+      {j.started !== null && j.origin !== 'watchmen' && mayControl(j, who) && !j.elements && <Log key={`${jobKey(j)} ${j.attempt}`} path={`jobs/${j.id}/log?attempt=${j.attempt}${j.element === null ? '' : `&element=${j.element}`}`} total={j.log_bytes ?? 0} isRunning={!isOver(j)} />}
+      {element === null && whole.runs && whole.runs.length > 1 && <Runs runs={whole.runs} now={now} />}
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+// The next hours of every GPU: who has it, who gets it next. Bars say in words what they show.
+import type { JSX } from 'preact';
+import { layPlan, planSentence, Slot } from '../format/jobs';
+import { href } from '../live/route';
+import { store } from '../live/store';
+import { Axis } from './timeline';
+
+const pct = (v: number): string => `${(v * 100).toFixed(2)}%`;
+
+function Bars({ slots, gpu, from, to, now }: { slots: Slot[]; gpu: string; from: number; to: number; now: number }): JSX.Element {
+  return (
+    <ul class="lanes plan" aria-label={`Plan of ${gpu}`}>
+      {layPlan(slots, from, to).map(({ slot, left, width, isOpen }) => {
+        const text = planSentence(slot, gpu, now);
+        const common = { class: `slot ${slot.kind}${isOpen ? ' open' : ''}`, style: { left: pct(left), width: pct(width) }, title: text, 'aria-label': text };
+        const label = <span class="label" aria-hidden="true">{slot.user ? `${slot.user} · ` : ''}{slot.name}</span>;
+        return (
+          <li key={`${slot.kind} ${slot.job} ${slot.from}`}>
+            {slot.job === null ? <span role="img" {...common}>{label}</span> : <a data-job={slot.job} href={href(`jobs/${slot.job}`)} {...common}>{label}</a>}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+export function Plan({ slots, now, hours }: { slots: Slot[]; now: number; hours: number }): JSX.Element {
+  const to = now + hours * 3600;
+  return (
+    <section class="panel timeline" aria-label="Plan">
+      <header><h2>Plan</h2><p class="sub">the next {hours === 1 ? 'hour' : `${hours} hours`}, from time limits and history</p></header>
+      {store.gpus().map((g) => (
+        <div class="row" key={g.uuid}>
+          <a class="gpuname" href={href(`gpus/${g.uuid}`)}>{store.nodes().length > 1 && <span class="nodename">{g.node} </span>}GPU {g.index}</a>
+          <Bars slots={slots.filter((s) => s.gpu === g.uuid)} gpu={`GPU ${g.index}`} from={now} to={to} now={now} />
+        </div>
+      ))}
+      <div class="row"><span /><Axis from={now} to={to} /></div>
+      <p class="legend tasks"><span><i class="key slot running" aria-hidden="true" />runs</span><span><i class="key slot planned" aria-hidden="true" />planned</span><span><i class="key slot foreign" aria-hidden="true" />outside the queue</span><span><i class="key slot out" aria-hidden="true" />out of service</span></p>
+    </section>
+  );
+}
