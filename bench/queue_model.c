@@ -8,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/auto.h"
+#include "base/buf.h"
+#include "base/json.h"
 #include "bench/plan_life.h"
 
 #define SECOND LIFE_SECOND
@@ -18,6 +19,7 @@
 #define PASS_LIMIT_MS 5.0
 
 static int missed;
+static struct buf figures; /* for the last line */
 
 /* ---- how long it takes ---- */
 
@@ -82,14 +84,15 @@ static void leave(struct life *l, uint32_t gpus) { /* the first runs end */
     life_until(l, l->now_ns);
 }
 
-static void report(const char *what, double *ms, size_t n, double limit_ms) {
+static void report(const char *key, const char *what, double *ms, size_t n, double limit_ms) {
     double mid = median(ms, n), least = ms[0];
     bool is_kept = mid <= limit_ms;
     missed += !is_kept;
+    json_pair_num(&figures, key, mid);
     printf("  %-58s %8.3f ms  (least %.3f; limit %.0f ms)%s\n", what, mid, least, limit_ms, is_kept ? "" : "  MISSED");
 }
 
-static void time_pass(struct life *l, const char *what, int rounds) {
+static void time_pass(struct life *l, const char *key, const char *what, int rounds) {
     double *ms = calloc((size_t)rounds, sizeof *ms);
     const struct plan_grant *g;
     if (!ms) abort();
@@ -99,11 +102,11 @@ static void time_pass(struct life *l, const char *what, int rounds) {
         plan_pass(l->plan, &l->world, &g);
         ms[i] = (double)(cpu_ns() - from) / 1e6;
     }
-    report(what, ms, (size_t)rounds, PASS_LIMIT_MS);
+    report(key, what, ms, (size_t)rounds, PASS_LIMIT_MS);
     free(ms);
 }
 
-static void time_explain(struct life *l, const char *what, uint32_t shown, int rounds) {
+static void time_explain(struct life *l, const char *key, const char *what, uint32_t shown, int rounds) {
     double *ms = calloc((size_t)rounds, sizeof *ms);
     struct plan_reason *r = calloc(shown, sizeof *r);
     uint32_t *which = calloc(shown, sizeof *which);
@@ -115,24 +118,25 @@ static void time_explain(struct life *l, const char *what, uint32_t shown, int r
         plan_explain(l->plan, &l->world, which, shown, r);
         ms[i] = (double)(cpu_ns() - from) / 1e6;
     }
-    report(what, ms, (size_t)rounds, 50);
+    report(key, what, ms, (size_t)rounds, 50);
     free(ms);
     free(r);
     free(which);
 }
 
-static void times(const char *name, uint64_t seed, uint32_t nodes, uint32_t runs, int rounds) {
+static void times(const char *name, const char *const key[4], uint64_t seed, uint32_t nodes, uint32_t runs,
+                  int rounds) {
     struct life l;
     life_init(&l, seed, nodes, 8, 40);
     fill(&l, runs);
     crowd(&l, 10000);
     printf("%s: %u GPUs, %u runs, %u jobs wait\n", name, l.gpus, l.runs, l.waits);
-    time_pass(&l, "a pass while nothing is free", rounds);
+    time_pass(&l, key[0], "a pass while nothing is free", rounds);
     leave(&l, nodes > 1 ? 40 : 1);
-    time_pass(&l, "a pass as GPUs fall free", rounds);
+    time_pass(&l, key[1], "a pass as GPUs fall free", rounds);
     while (life_pass(&l)) continue;
-    time_pass(&l, "a pass that finds nobody for what is free", rounds);
-    time_explain(&l, "why, when and sooner for the first 50", 50, rounds / 5 + 1);
+    time_pass(&l, key[2], "a pass that finds nobody for what is free", rounds);
+    time_explain(&l, key[3], "why, when and sooner for the first 50", 50, rounds / 5 + 1);
     life_done(&l);
 }
 
@@ -245,6 +249,7 @@ static void estimates(uint64_t seed, bool is_known) {
     struct kind kinds[KINDS];
     struct guesses g = {0};
     struct life l;
+    char key[48];
     life_init(&l, seed, 1, 8, is_known ? 1 : 6);
     make_kinds(&l, kinds);
     g.error_s = calloc(100000, sizeof *g.error_s);
@@ -258,6 +263,8 @@ static void estimates(uint64_t seed, bool is_known) {
     printf("  they waited (median)                                       %8.1f min\n", wait / 60);
     printf("  the first word was off by (median; nine of ten)            %8.1f min; %.1f min\n", off / 60,
            g.count ? g.error_s[g.count * 9 / 10] / 60 : NAN);
+    snprintf(key, sizeof key, "estimate_off_min_%s%llu", is_known ? "known_" : "", (unsigned long long)seed);
+    json_pair_num(&figures, key, round(off / 6) / 10);
     if (is_known && off > 60) {
         printf("  more than a minute where all was known: MISSED\n");
         missed++;
@@ -274,9 +281,18 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--seed") == 0) seed = strtoull(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--rounds") == 0) rounds = atoi(argv[i + 1]);
     }
-    times("one machine", seed, 1, 8, rounds);
-    times("a fleet", seed, 120, 2000, rounds);
+    static const char *const one[] = {"pass_full_ms", "pass_freed_ms", "pass_kept_ms", "explain_50_ms"};
+    static const char *const fleet[] = {"fleet_pass_full_ms", "fleet_pass_freed_ms", "fleet_pass_kept_ms",
+                                        "fleet_explain_50_ms"};
+    json_open(&figures, '{');
+    json_pair_str(&figures, "bench", "queue_model");
+    times("one machine", one, seed, 1, 8, rounds);
+    times("a fleet", fleet, seed, 120, 2000, rounds);
     estimates(seed, true);
     for (uint64_t k = 0; k < 3; k++) estimates(seed + k, false);
+    json_pair_int(&figures, "missed", missed);
+    json_close(&figures, '}');
+    puts(figures.s);
+    buf_done(&figures);
     return missed > 0;
 }

@@ -20,9 +20,10 @@ void plan_free(struct plan *p) {
     timeline_done(&p->later);
     order_done(&p->order);
     foresight_free(p->foresight);
-    void *const all[] = {p->node_first, p->is_out,     p->wanted, p->held,    p->left,     p->room, p->edge,
-                         p->shape,      p->shape_of,   p->masks,  p->choice,  p->grant,    p->bar,  p->ask,
-                         p->is_whole,   p->node_whole, p->starts, p->visited, p->node_edge};
+    void *const all[] = {p->node_first, p->is_out,  p->wanted,      p->held,       p->left,   p->room,
+                         p->edge,       p->shape,   p->shape_of,    p->masks,      p->choice, p->grant,
+                         p->bar,        p->ask,     p->is_whole,    p->node_whole, p->starts, p->visited,
+                         p->node_edge,  p->node_at, p->grant_worth, p->release};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) free(all[i]);
     free(p);
 }
@@ -33,8 +34,11 @@ static void find_nodes(struct plan *p) {
     const struct plan_world *w = p->w;
     p->nodes = 0;
     p->node_first = plan_grow(p->node_first, &p->node_cap, w->gpus + 1u, sizeof *p->node_first);
-    for (uint32_t g = 0; g < w->gpus; g++)
+    p->node_at = plan_grow(p->node_at, &p->node_at_cap, w->gpus, sizeof *p->node_at);
+    for (uint32_t g = 0; g < w->gpus; g++) {
         if (g == 0 || w->gpu[g].node != w->gpu[g - 1].node) p->node_first[p->nodes++] = g;
+        p->node_at[g] = p->nodes - 1;
+    }
     p->node_first[p->nodes] = w->gpus;
 }
 
@@ -130,7 +134,7 @@ void plan_begin(struct plan *p, const struct plan_world *w) {
     p->w = w;
     p->grants = p->bars = p->masks_len = 0;
     p->shapes = p->kept = p->placed = 0;
-    p->has_wanted = false;
+    p->has_wanted = p->has_release = false;
     p->mask_words = w->gpus / 64 + 1;
     p->is_out = plan_grow(p->is_out, &p->out_cap, w->gpus, sizeof *p->is_out);
     p->is_whole = plan_grow(p->is_whole, &p->whole_cap, w->gpus, sizeof *p->is_whole);
@@ -224,23 +228,46 @@ void plan_keep(struct plan *p, uint32_t job, struct shape *s) {
     }
 }
 
-size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_grant **ret) {
+/* Once through the queue. */
+static void walk(struct plan *p) {
     struct shape *s;
     struct fit f;
-    plan_begin(p, w);
     for (uint32_t j; (p->whole || p->least_share <= p->roomiest) && (j = order_next(p)) != PLAN_NONE;) {
         enum plan_bar_to_start bar = plan_try(p, j, &s, &f);
-        double worth = plan_need(p, &w->job[j]);
+        double worth = plan_need(p, &p->w->job[j]);
         if (bar == START_NOW) {
+            worth = plan_grant(p, j, s, &f);
             p->grant = plan_grow(p->grant, &p->grant_cap, p->grants + 1, sizeof *p->grant);
-            struct plan_grant *g = &p->grant[p->grants++];
+            p->grant_worth = plan_grow(p->grant_worth, &p->worth_cap, p->grants + 1, sizeof *p->grant_worth);
+            struct plan_grant *g = &p->grant[p->grants];
             *g = (struct plan_grant){.job = j, .gpus = (uint16_t)f.gpus};
             memcpy(g->gpu, f.gpu, (size_t)f.gpus * sizeof *g->gpu);
-            worth = plan_grant(p, j, s, &f);
+            p->grant_worth[p->grants++] = worth;
         } else if (bar == START_BUSY) {
             plan_keep(p, j, s);
         }
         order_took(p, worth, bar == START_NOW && p->left[j] > 0);
+    }
+}
+
+/* Who started may have made others be kept elsewhere, where they are in nobody's way. */
+static void walk_again(struct plan *p) {
+    timeline_drop_kept(&p->now, p->w->gpus);
+    for (uint32_t i = 0; i < p->shapes; i++) {
+        p->shape[i].is_kept = false;
+        p->shape[i].now_most = PLAN_NEVER;
+    }
+    p->kept = 0;
+    order_begin(p);
+    walk(p);
+}
+
+size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_grant **ret) {
+    plan_begin(p, w);
+    walk(p);
+    for (size_t before = 0; p->grants > before;) {
+        before = p->grants;
+        walk_again(p);
     }
     *ret = p->grant;
     return p->grants;

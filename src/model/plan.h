@@ -100,8 +100,7 @@ struct plan_grant {
     uint16_t gpus;
     uint32_t gpu[JOB_GPUS_MAX]; /* in the order of its scope with is_listed, else by number */
 };
-/* What starts now, in order. *ret is good until p is used again. Where something starts, others may be kept elsewhere
- * afterwards: ask again until nothing does. */
+/* What starts now, in order. *ret is good until p is used again. With these running, the next pass finds nothing more. */
 size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_grant **ret);
 
 struct plan_reason {

@@ -115,10 +115,6 @@ static bool best_kth(const struct best *b, int64_t *ret) {
     return true;
 }
 
-static bool is_node(const struct plan *p, const struct shape *s, uint32_t n) {
-    return s->node == PLAN_NONE || p->w->gpu[p->node_first[n]].node == s->node;
-}
-
 /* What a node has for it now: for how long, how many to spare, whether others must have some of them. */
 struct now {
     int64_t most;
@@ -146,8 +142,8 @@ bool plan_fit_now(struct plan *p, const struct shape *s, int64_t ns, struct fit 
     struct now best = {0}, is;
     *ret_most = 0;
     if (!p->has_wanted) find_wanted(p);
-    for (uint32_t n = 0; n < p->nodes; n++) {
-        if (!is_node(p, s, n) || (!s->share && p->node_whole[n] < (uint32_t)s->gpus)) continue;
+    for (uint32_t n = s->node_from; n < s->node_to; n++) {
+        if (!s->share && p->node_whole[n] < (uint32_t)s->gpus) continue;
         if (!node_now(p, s, n, ns, &is)) continue;
         if (is.most > *ret_most) *ret_most = is.most;
         if (is.most < ns) continue;
@@ -173,12 +169,40 @@ static int64_t node_later(const struct plan *p, const struct timeline *t, const 
     }
 }
 
+static int64_t release_of(const struct plan *p, uint32_t gpu) {
+    int64_t last = p->is_out[gpu] ? PLAN_NEVER : p->w->now_ns;
+    for (uint32_t i = p->now.first[gpu]; i != PLAN_NONE; i = p->now.slot[i].next)
+        if (p->now.slot[i].kind == SLOT_RUN && p->now.slot[i].to > last) last = p->now.slot[i].to;
+    return last;
+}
+
+/* Sorted by insertion: a node has a few. */
+static void find_release(struct plan *p) {
+    p->has_release = true;
+    p->release = plan_grow(p->release, &p->release_cap, p->w->gpus, sizeof *p->release);
+    for (uint32_t n = 0; n < p->nodes; n++)
+        for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++) {
+            int64_t at = release_of(p, g);
+            uint32_t place = g;
+            for (; place > p->node_first[n] && p->release[place - 1] > at; place--)
+                p->release[place] = p->release[place - 1];
+            p->release[place] = at;
+        }
+}
+
+/* Whether the node could have them before then, whoever they are kept for. */
+static bool is_before(const struct plan *p, const struct shape *s, uint32_t n, int64_t then) {
+    uint32_t kth = p->node_first[n] + (uint32_t)s->gpus - 1;
+    return kth < p->node_first[n + 1] && (s->share || p->release[kth] < then);
+}
+
 bool plan_fit_later(struct plan *p, const struct timeline *t, const struct shape *s, int64_t from, int64_t ns,
                     struct fit *ret) {
     int64_t least = PLAN_NEVER;
     uint32_t node = PLAN_NONE;
-    for (uint32_t n = 0; n < p->nodes; n++) {
-        if (!is_node(p, s, n)) continue;
+    if (!p->has_release) find_release(p);
+    for (uint32_t n = s->node_from; n < s->node_to; n++) {
+        if (!is_before(p, s, n, least)) continue;
         int64_t at = node_later(p, t, s, n, from, ns, least);
         if (at >= least) continue;
         least = at;
@@ -190,9 +214,8 @@ bool plan_fit_later(struct plan *p, const struct timeline *t, const struct shape
 bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct shape *s, int64_t ns, struct fit *ret) {
     int most = -1;
     *ret = (struct fit){.at = PLAN_NEVER, .node = PLAN_NONE};
-    for (uint32_t n = 0; n < p->nodes; n++) {
+    for (uint32_t n = s->node_from; n < s->node_to; n++) {
         int all = 0, now = 0;
-        if (!is_node(p, s, n)) continue;
         for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++) {
             if (!plan_is_in(p, s, g)) continue;
             all++;
@@ -225,9 +248,9 @@ bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct sh
 bool plan_fit_behind(struct plan *p, const struct shape *s, struct fit *ret) {
     int64_t least = PLAN_NEVER, kth;
     uint32_t node = PLAN_NONE;
-    for (uint32_t n = 0; n < p->nodes; n++) {
+    for (uint32_t n = s->node_from; n < s->node_to; n++) {
         struct best times = {.k = s->gpus};
-        if (p->node_edge[n] >= least || !is_node(p, s, n)) continue;
+        if (p->node_edge[n] >= least) continue;
         for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++)
             if (plan_is_in(p, s, g)) best_offer(&times, p->edge[g]);
         if (!best_kth(&times, &kth) || kth >= least) continue;

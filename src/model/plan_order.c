@@ -23,6 +23,7 @@ void order_begin(struct plan *p) {
     o->user = plan_grow(o->user, &o->users_cap, w->users, sizeof *o->user);
     for (size_t i = 0; i < classes; i++) o->by_priority[i] = PLAN_NONE;
     for (uint32_t j = w->jobs; j-- > 0;) { /* from the last, so that each list begins with its first */
+        if (!p->left[j]) continue;
         uint32_t *first = &o->by_priority[w->job[j].priority + JOB_PRIORITY_MAX];
         o->next[j] = *first;
         *first = j;
@@ -88,6 +89,10 @@ static void forgive(struct plan *p) {
         const struct plan_run *r = &p->w->run[i];
         struct order_user *u = &o->user[r->user];
         if (u->first != PLAN_NONE && r->job > p->w->job[u->first].id) u->past_s += plan_held(p, r) * HELD_S;
+    }
+    for (size_t i = 0; i < p->grants; i++) {
+        struct order_user *u = &o->user[p->w->job[p->grant[i].job].user];
+        if (u->first != PLAN_NONE && p->grant[i].job > u->first) u->past_s += p->grant_worth[i] * HELD_S;
     }
     for (uint32_t i = 0; i < o->heap_len; i++) charge(p, o->heap[i], -o->user[o->heap[i]].past_s);
 }

@@ -28,6 +28,7 @@ void timeline_done(struct timeline *t);
 void timeline_clear(struct timeline *t, uint32_t gpus);
 void timeline_copy(struct timeline *to, const struct timeline *from, uint32_t gpus);
 void timeline_add(struct timeline *t, uint32_t gpu, struct slot s);
+void timeline_drop_kept(struct timeline *t, uint32_t gpus);
 /* a + b, where either may be PLAN_NEVER */
 int64_t plan_sum(int64_t a, int64_t b);
 
@@ -40,10 +41,11 @@ struct shape {
     uint32_t scope_len, node, user, next; /* user: PLAN_NONE unless people keep windows */
     int gpus;
     bool is_scoped, is_listed;
-    bool is_possible; /* enough GPUs of one node that do are within reach */
-    bool is_kept;     /* GPUs are kept for the first job of it */
-    int64_t now_most; /* none that may take longer can start now; PLAN_NEVER before one was tried */
-    size_t mask;      /* where its GPUs lie in plan.masks */
+    bool is_possible;            /* enough GPUs of one node that do are within reach */
+    bool is_kept;                /* GPUs are kept for the first job of it */
+    int64_t now_most;            /* none that may take longer can start now; PLAN_NEVER before one was tried */
+    size_t mask;                 /* where its GPUs lie in plan.masks */
+    uint32_t node_from, node_to; /* and among which nodes */
 };
 
 struct choice { /* a GPU that would do, and what speaks against it */
@@ -58,8 +60,12 @@ struct plan {
     const struct plan_world *w;
     uint32_t *node_first; /* the first GPU of each node, and one beyond the last */
     uint32_t nodes;
-    bool *is_out;          /* by GPU: within nobody's reach */
-    uint64_t *wanted;      /* bits: GPUs that some waiting job must have */
+    uint32_t *node_at; /* by GPU: the node it is of, as counted here */
+    bool *is_out;      /* by GPU: within nobody's reach */
+    uint64_t *wanted;  /* bits: GPUs that some waiting job must have */
+    int64_t *
+        release; /* each node's GPUs by when their runs are over, the first first: no job of k starts before the k-th */
+    bool has_release;
     bool has_wanted;       /* they were looked up in this pass */
     double *held;          /* GPUs by user */
     uint32_t *ask;         /* by job: where its reason goes; PLAN_NONE: nobody asks */
@@ -79,6 +85,7 @@ struct plan {
     uint32_t *visited; /* jobs in the order of their turn */
     struct choice *choice;
     struct plan_grant *grant;
+    double *grant_worth;
     struct plan_bar *bar;
     size_t grants, bars;
     uint32_t kept;        /* shapes that GPUs are kept for */
@@ -89,7 +96,8 @@ struct plan {
     uint64_t least_share; /* that anybody who waits asks for; UINT64_MAX: nobody asks for one */
     uint32_t placed;      /* in later */
     size_t node_cap, out_cap, wanted_cap, held_cap, left_cap, room_cap, edge_cap, shape_cap, table_cap, masks_cap,
-        grant_cap, bar_cap, choice_cap, ask_cap, whole_cap, node_whole_cap, starts_cap, visited_cap, node_edge_cap;
+        grant_cap, bar_cap, choice_cap, ask_cap, whole_cap, node_whole_cap, starts_cap, visited_cap, node_edge_cap,
+        node_at_cap, worth_cap, release_cap;
 };
 
 /* plan_fit.c */

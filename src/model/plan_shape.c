@@ -51,12 +51,17 @@ static void find_gpus(struct plan *p, struct shape *s) {
     p->masks = plan_grow(p->masks, &p->masks_cap, p->masks_len + p->mask_words, sizeof *p->masks);
     uint64_t *mask = p->masks + s->mask;
     memset(mask, 0, p->mask_words * sizeof *mask);
+    s->node_from = p->nodes;
+    s->node_to = 0;
     uint32_t among = s->is_scoped ? s->scope_len : p->w->gpus;
     for (uint32_t i = 0; i < among; i++) {
         uint32_t g = s->is_scoped ? s->scope[i] : i;
-        if (g < p->w->gpus && would_do(p, s, g)) mask[g / 64] |= 1ull << (g % 64);
+        if (g >= p->w->gpus || !would_do(p, s, g)) continue;
+        mask[g / 64] |= 1ull << (g % 64);
+        if (p->node_at[g] < s->node_from) s->node_from = p->node_at[g];
+        if (p->node_at[g] >= s->node_to) s->node_to = p->node_at[g] + 1;
     }
-    for (uint32_t n = 0; n < p->nodes && !s->is_possible; n++) {
+    for (uint32_t n = s->node_from; n < s->node_to && !s->is_possible; n++) {
         int count = 0;
         for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++) count += plan_is_in(p, s, g);
         s->is_possible = count >= s->gpus;

@@ -42,6 +42,18 @@ void timeline_add(struct timeline *t, uint32_t gpu, struct slot s) {
     t->first[gpu] = (uint32_t)t->count++;
 }
 
+/* The slots themselves stay where they are: nobody counts them. */
+void timeline_drop_kept(struct timeline *t, uint32_t gpus) {
+    for (uint32_t g = 0; g < gpus; g++)
+        for (uint32_t *at = &t->first[g]; *at != PLAN_NONE;) {
+            struct slot *s = &t->slot[*at];
+            if (s->kind == SLOT_KEPT)
+                *at = s->next;
+            else
+                at = &s->next;
+        }
+}
+
 int64_t plan_sum(int64_t a, int64_t b) { return a > PLAN_NEVER - b ? PLAN_NEVER : a + b; }
 
 /* A window that is kept for this user is no bar to him. */

@@ -122,6 +122,15 @@ static void watch_run(struct run *run) {
     epoll_ctl(jobs_own.epoll, EPOLL_CTL_ADD, run->pidfd, &ev);
 }
 
+static void state_changed(struct run *run) {
+    struct record_state s;
+    struct error e;
+    uint8_t before = run->said.state;
+    if (!run->shim || run_refresh(&jobs_own.runs, run, &s, &e) < 0) return;
+    if (run->said.state != before) jobs_tell(run);
+    if (s.has[RECORD_EXIT] && before != RUN_ENDED) look_at_gpus();
+}
+
 static void start_run(struct run *run) {
     struct error e;
     if (run->starts >= STARTS_MAX) {
@@ -137,6 +146,7 @@ static void start_run(struct run *run) {
     }
     enlist(run);
     watch_run(run);
+    state_changed(run); /* the shim may have been faster than the watch on what it writes */
 }
 
 void jobs_grant(const struct wire_frame *f) {
@@ -278,15 +288,6 @@ static struct run *run_of(int pidfd, int watch) {
         for (struct run *run = jobs_own.runs.bucket[b]; run; run = run->next)
             if ((pidfd >= 0 && run->pidfd == pidfd) || (watch >= 0 && run->watch == watch)) return run;
     return NULL;
-}
-
-static void state_changed(struct run *run) {
-    struct record_state s;
-    struct error e;
-    uint8_t before = run->said.state;
-    if (!run->shim || run_refresh(&jobs_own.runs, run, &s, &e) < 0) return;
-    if (run->said.state != before) jobs_tell(run);
-    if (s.has[RECORD_EXIT] && before != RUN_ENDED) look_at_gpus();
 }
 
 /* The kernel says who has a run's state: a shim that lives is found whatever became of us. */

@@ -161,10 +161,10 @@ static int spawn(const char *const *argv, int order_fd, struct run *run, struct 
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t none;
-    char crash[64] = "";
+    char crash[160] = "";
     const char *env[] = {NULL, NULL};
     if (getenv("GPUMGR_CRASH")) { /* of a build for tests */
-        snprintf(crash, sizeof crash, "GPUMGR_CRASH=%.40s", getenv("GPUMGR_CRASH"));
+        snprintf(crash, sizeof crash, "GPUMGR_CRASH=%.140s", getenv("GPUMGR_CRASH"));
         env[0] = crash;
     }
     sigemptyset(&none);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/file.h"
 #include "base/heart.h"
 #include "base/instance.h"
@@ -192,10 +193,12 @@ static int64_t next_tick_ns(int64_t now_ns) {
 }
 
 static void wait_until(int64_t at_ns, int64_t now_ns) {
+    /* What jobs have to say stays readable while there is nobody to tell. */
+    bool is_heard = self.uplink.state == UPLINK_UP && session_is_live();
     struct pollfd fds[3 + ORDERS_MAX] = {
-        {.fd = self.signals,   .events = POLLIN                     },
-        {.fd = self.uplink.fd, .events = uplink_events(&self.uplink)},
-        {.fd = jobs_fd(),      .events = POLLIN                     }
+        {.fd = self.signals,              .events = POLLIN                     },
+        {.fd = self.uplink.fd,            .events = uplink_events(&self.uplink)},
+        {.fd = is_heard ? jobs_fd() : -1, .events = POLLIN                     }
     };
     unsigned orders = orders_poll(fds + 3);
     struct timespec left = {.tv_sec = (at_ns - now_ns) / NS_PER_S, .tv_nsec = (at_ns - now_ns) % NS_PER_S};
@@ -267,6 +270,7 @@ int main(int argc, char **argv) {
     struct error e;
     if (argc == 4 && strcmp(argv[1], "container") == 0) return run_image(argv[2], argv[3]);
     if (argc == 4 && strcmp(argv[1], "container-end") == 0) return run_image_end(argv[2], argv[3]);
+    CRASH_POINT_AS("node");
     log_open("node", LOG_INFO);
     if (argc != 5 || strcmp(argv[1], "attend") != 0) {
         fprintf(stderr, "gpumgr-node: started by gpumgr up and gpumgr node; see gpumgr --help\n");

@@ -75,7 +75,11 @@ static void take_list(const struct rings_one *one, uint32_t d, int64_t now_ns) {
     for (uint32_t i = 0; i < p.count; i++) {
         struct sighting s = {.pid = (int32_t)p.of[i].pid, .minor = inv->minor, .list_bit = bit, .at_ns = p.boot_ns};
         s.bit = bit_of(one, d, &p.of[i]);
-        if (s.pid > 0 && s.bit >= 0) track_sight(&s, now_ns);
+        if (s.pid <= 0 || s.bit < 0) continue;
+        track_sight(&s, now_ns);
+        struct track *t = track_find(s.pid); /* one that ends before the next round had memory, too */
+        uint64_t bytes = p.of[i].memory_bytes;
+        if (t && bytes != PROCESS_NO_MEMORY && bytes > t->k.memory_peak_bytes) t->k.memory_peak_bytes = bytes;
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/auto.h"
 #include "model/exposition.h"
@@ -53,7 +54,15 @@ static uint32_t host_running(const struct live_node *n) {
     return running;
 }
 
-enum value { HITS, MISSES, PERIODS, PERIODS_HIT, RUNNING, DEADLINE, GPU_SECONDS, ENERGY, MEMORY };
+enum value { HITS, MISSES, PERIODS, PERIODS_HIT, SM, RUNNING, DEADLINE, GPU_SECONDS, ENERGY, MEMORY };
+
+static double container_sm(const struct live_tasks *t, const struct wire_container *c) {
+    double sm = 0;
+    for (size_t i = 0; i < t->count; i++)
+        if (!t->task[i]->ended_ns && !isnan(t->task[i]->sm_share) && strcmp(t->task[i]->of.whose.id, c->id) == 0)
+            sm += t->task[i]->sm_share;
+    return sm;
+}
 
 /* NaN: it has none. */
 static double value_of(const struct subject *s, enum value v) {
@@ -68,6 +77,7 @@ static double value_of(const struct subject *s, enum value v) {
     case DEADLINE: return c && c->deadline_ns ? (double)c->deadline_ns / 1e9 : NAN;
     case GPU_SECONDS: return c ? c->gpu_seconds : NAN;
     case ENERGY: return c ? c->energy_joules : NAN;
+    case SM: return c ? container_sm(t, c) : NAN;
     case MEMORY: return c ? (double)c->memory_bytes : NAN;
     }
     return NAN;
@@ -86,8 +96,57 @@ static const struct {
     {GPU_SECONDS, "gpumgr_container_gpu_seconds_total",   "counter",
      "GPU time of the container's tasks, by share of use"                                                              },
     {ENERGY,      "gpumgr_container_energy_joules_total", "counter", "Energy of the container's tasks, by share of use"},
+    {SM,          "gpumgr_container_sm_ratio",            "gauge",   "SM share of its tasks, summed over GPUs"         },
     {MEMORY,      "gpumgr_container_memory_bytes",        "gauge",   "GPU memory that the container's tasks hold"      },
 };
+
+/* ---- users ---- */
+
+enum user_value { USER_RUNNING, USER_MEMORY, USER_SM, USER_GPU_SECONDS, USER_ENERGY };
+
+static const struct {
+    enum user_value value;
+    const char *name, *type, *help;
+} user_families[] = {
+    {USER_RUNNING,     "gpumgr_user_tasks_running",       "gauge",   "GPU tasks of the user that run now"            },
+    {USER_MEMORY,      "gpumgr_user_memory_bytes",        "gauge",   "GPU memory that the user's tasks hold"         },
+    {USER_SM,          "gpumgr_user_sm_ratio",            "gauge",   "SM share of the user's tasks, summed over GPUs"},
+    {USER_GPU_SECONDS, "gpumgr_user_gpu_seconds_total",   "counter", "GPU time of the user's tasks, by share of use" },
+    {USER_ENERGY,      "gpumgr_user_energy_joules_total", "counter", "Energy of the user's tasks, by share of use"   },
+};
+
+static double user_value_of(const struct live_tasks *l, const struct live_user *u, enum user_value v) {
+    double running = 0, memory = 0, sm = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct live_task *t = l->task[i];
+        if (t->ended_ns || t->of.uid != u->uid) continue;
+        running++;
+        memory += (double)t->of.memory_bytes;
+        if (!isnan(t->sm_share)) sm += t->sm_share;
+    }
+    const double values[] = {[USER_RUNNING] = running,
+                             [USER_MEMORY] = memory,
+                             [USER_SM] = sm,
+                             [USER_GPU_SECONDS] = u->gpu_seconds,
+                             [USER_ENERGY] = u->energy_joules};
+    return values[v];
+}
+
+static void put_users(struct buf *out, const struct live *l, size_t family) {
+    for (size_t i = 0; i < l->count; i++) {
+        const struct live_tasks *t = &l->node[i]->tasks;
+        for (size_t k = 0; k < t->users; k++) {
+            const struct live_user *u = &t->user[k];
+            char number[16];
+            snprintf(number, sizeof number, "%u", u->uid);
+            buf_puts(out, user_families[family].name);
+            exposition_label(out, true, "host", l->node[i]->name);
+            exposition_label(out, false, "user", u->name[0] ? u->name : number);
+            exposition_label(out, false, "uid", number);
+            exposition_value(out, user_value_of(t, u, user_families[family].value));
+        }
+    }
+}
 
 typedef void (*put_fn)(struct buf *out, const struct subject *s, size_t family);
 
@@ -120,5 +179,9 @@ void exporter_tasks(struct buf *out, const struct live *l, int64_t now_ns) {
     for (size_t f = 0; f < ARRAY_LEN(families); f++) {
         exposition_family(out, families[f].name, families[f].help, families[f].type);
         each(out, l, now_ns, f, put_value);
+    }
+    for (size_t f = 0; f < ARRAY_LEN(user_families); f++) {
+        exposition_family(out, user_families[f].name, user_families[f].help, user_families[f].type);
+        put_users(out, l, f);
     }
 }

@@ -33,6 +33,7 @@ struct history_db {
     sqlite3_blob *blob;
     struct buf piece;
     int lock_fd;
+    bool has_task_index;
     char path[400];
 };
 
@@ -247,6 +248,7 @@ int db_snapshot(struct history_db *db, struct error *e) {
 
 void db_rollback(struct history_db *db) {
     db_blob_close(db);
+    db->has_task_index = false; /* it may have been made in what is undone */
     if (!sqlite3_get_autocommit(db->sqlite)) sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL);
 }
 
@@ -452,7 +454,10 @@ int db_events(struct history_db *db, const struct history_events_ask *ask_, int6
 /* ---- tasks and containers ---- */
 
 int db_task_put(struct history_db *db, int64_t row, const struct history_task *t, struct error *e) {
-    int r = -EEXIST;
+    int r = db->has_task_index ? 0 : script(db, task_index, e);
+    if (r < 0) return r;
+    db->has_task_index = true;
+    r = -EEXIST;
     /* Another task with these very twenty bits in this very millisecond: the next row. */
     for (int i = 0; i < 64 && r == -EEXIST; i++, row++)
         r = run(db, Q_TASK_PUT,

@@ -17,10 +17,12 @@ static const char version_2[] =
     "state "
     "INTEGER NOT NULL, verdict INTEGER NOT NULL, container TEXT NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, gpus "
     "TEXT NOT NULL, body TEXT NOT NULL);"
-    "CREATE INDEX task_container ON task (container, id) WHERE container <> '';"
-    "CREATE INDEX task_open ON task (node) WHERE state < 2;"
     "CREATE TABLE container (key TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL, seen_ms INTEGER NOT NULL, "
     "body TEXT NOT NULL) WITHOUT ROWID;";
+/* Made with the first task: they only make queries quick, and a machine without tasks need not have their pages. */
+static const char task_index[] =
+    "CREATE INDEX IF NOT EXISTS task_container ON task (container, id) WHERE container <> '';"
+    "CREATE INDEX IF NOT EXISTS task_open ON task (node) WHERE state < 2;";
 static const char *const steps[HISTORY_SCHEMA] = {version_1, version_2};
 
 static const char tasks_text[] =

@@ -13,6 +13,7 @@ void live_tasks_done(struct live_tasks *l) {
     for (size_t i = 0; i < l->containers; i++) free(l->container[i]);
     free(l->task);
     free(l->container);
+    free(l->user);
     *l = (struct live_tasks){0};
 }
 
@@ -110,6 +111,30 @@ static void count_news(struct live_tasks *l, const struct wire_task *t, const st
     l->host_hits += t->task.verdict == TASK_HIT && !was_hit;
 }
 
+/* ---- users ---- */
+
+static struct live_user *user_of(struct live_tasks *l, const struct wire_task *t) {
+    struct live_user *u = NULL;
+    if (t->uid == UINT32_MAX) return NULL;
+    for (size_t i = 0; !u && i < l->users; i++)
+        if (l->user[i].uid == t->uid) u = &l->user[i];
+    if (!u && l->users < LIVE_USERS_MAX) {
+        l->user = realloc(l->user, (l->users + 1) * sizeof *l->user);
+        if (!l->user) abort();
+        u = &l->user[l->users++];
+        *u = (struct live_user){.uid = t->uid};
+    }
+    if (u && t->user[0]) memcpy(u->name, t->user, sizeof u->name);
+    return u;
+}
+
+/* What a task has used more than before. */
+static void user_spends(struct live_tasks *l, const struct wire_task *t, double gpu_seconds, double energy_joules) {
+    struct live_user *u = user_of(l, t);
+    if (u && gpu_seconds > 0) u->gpu_seconds += gpu_seconds;
+    if (u && energy_joules > 0) u->energy_joules += energy_joules;
+}
+
 static void drop_oldest_ended(struct live_tasks *l) {
     for (size_t i = 0; i < l->count; i++) {
         if (!l->task[i]->ended_ns) continue;
@@ -123,6 +148,9 @@ bool live_tasks_take(struct live_tasks *l, const struct wire_task *t, bool is_ne
     size_t at = find_task(l, t->task.key, t->again);
     struct live_task *old = at == SIZE_MAX ? NULL : l->task[at];
     if (is_new) count_news(l, t, old ? &old->of : NULL);
+    if (is_new)
+        user_spends(l, t, t->gpu_seconds - (old ? old->of.gpu_seconds : 0),
+                    t->energy_joules - (old ? old->of.energy_joules : 0));
     bool is_ended = t->task.state == TASK_ENDED;
     int64_t ended_ns = is_ended ? now_ns - (node_now_ns - t->task.end_ns) : 0;
     if (is_ended && ended_ns <= 0) ended_ns = 1;
@@ -154,6 +182,7 @@ void live_tasks_use(struct live_tasks *l, const struct wire_use *u) {
     size_t at = find_task(l, u->key, UINT32_MAX);
     if (at == SIZE_MAX || l->task[at]->ended_ns) return;
     struct live_task *t = l->task[at];
+    user_spends(l, &t->of, u->gpu_seconds - t->of.gpu_seconds, u->energy_joules - t->of.energy_joules);
     t->of.gpu_seconds = u->gpu_seconds;
     t->of.energy_joules = u->energy_joules;
     t->of.memory_bytes = u->memory_bytes;

@@ -13,6 +13,7 @@
 #define LIVE_TASKS_MAX 8192 /* of a node; more are only stored */
 #define LIVE_ENDED_MAX 1000 /* of these that have ended */
 #define LIVE_CONTAINERS_MAX 4096
+#define LIVE_USERS_MAX 256
 #define LIVE_ENDED_NS (600ll * 1000000000) /* ended tasks and containers stay in sight for so long */
 #define LIVE_SERIES_NS (60ll * 1000000000) /* a container's series outlive it by so much: its last values are scraped */
 
@@ -38,11 +39,20 @@ struct live_container {
     struct wire_container of;
 };
 
+/* What a user's tasks have used since this server knows the machine, whatever became of them. */
+struct live_user {
+    uint32_t uid;
+    char name[64]; /* "": not known */
+    double gpu_seconds, energy_joules;
+};
+
 struct live_tasks {
     struct live_task **task; /* in the order they came */
     size_t count, ended;
     struct live_container **container; /* by id */
     size_t containers;
+    struct live_user *user;
+    size_t users;
     bool is_filled; /* this server has been told of all its tasks: only news are wanted */
     bool has_node;
     struct wire_node node;

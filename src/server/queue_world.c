@@ -32,6 +32,7 @@ static void gpus_make(struct queue *q, struct queue_world *w) {
                                       .memory_bytes = g->memory_bytes,
                                       .is_here = g->is_here,
                                       .verdict = g->cordon ? OCCUPANCY_CORDONED : (enum occupancy)g->is.verdict,
+                                      .since_ns = g->is.since_ns,
                                       .temp_c = g->temp_c,
                                       .node_name = g->node,
                                       .user = *g->is.user ? g->is.user : NULL};

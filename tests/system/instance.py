@@ -22,13 +22,13 @@ def clean_env(**more):
 
 
 class Instance:
-    def __init__(self, sim=None, *flags, role="node", env=None, path=None, user=None):
+    def __init__(self, sim=None, *flags, role="node", env=None, path=None, user=None, program=GPUMGR):
         """path: the directory of another instance that has ended; else one of its own. user: run as that one (a number)."""
         self.dir = path or Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
         self.dir.chmod(0o755)  # a server that was root comes in as somebody else
         self.log_path = self.dir / "log"
         self.env = clean_env(**(env or {}), **({"GPUSIM_DIR": sim.dir} if sim else {}))
-        command = [GPUMGR, role, "--dir", self.dir, *(["--gpu-library", LIBRARY, "--guard.lock-dir", sim.dir] if sim else []), *flags]
+        command = [program, role, "--dir", self.dir, *(["--gpu-library", LIBRARY, "--guard.lock-dir", sim.dir] if sim else []), *flags]
         self.started = time.monotonic()
         self.process = subprocess.Popen(list(map(str, command)), env=self.env, stderr=self.log_path.open("w"),
                                         user=user, group=user, extra_groups=None if user is None else [])

@@ -3,6 +3,10 @@ import contextlib, os, pathlib, random, select, sqlite3, subprocess, time
 
 import pytest
 
+from hand_node import HandNode
+from server import Server
+from simulator import wait_for
+
 WRITER = pathlib.Path(os.environ.get("BUILD_DIR", "build")) / "tests" / "history_writer"
 
 
@@ -153,3 +157,18 @@ def test_damaged_rows_cost_themselves_only(tmp_path):
     tool("write", path, 4000)  # goes on, and still merges what is sound
     later, found_later, _ = map(int, tool("count", path).stdout.split())
     assert later == 4000 and found_later == found + 3000
+
+
+def test_the_indexes_of_tasks_come_with_the_first_task():
+    """They are pages that a machine without tasks need not have; with many tasks a container's page would be slow without."""
+    with Server() as server:
+        def indexes():
+            db = sqlite3.connect(f"file:{server.dir}/server/history.db?mode=ro", uri=True)
+            names = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE name LIKE 'task_%'")}
+            db.close()
+            return names
+        assert indexes() == set()
+        with HandNode(server.dir / "run/server/link.sock") as node:
+            node.task(77, ["GPU-a"], took=1.0, container="ab" * 32)
+            wait_for(lambda: indexes() == {"task_container", "task_open"}, "they are there", 20)
+        assert [t["pid"] for t in server.unix("GET", f"/api/v1/tasks?container={'ab' * 32}").json["tasks"]] == [77]

@@ -229,6 +229,7 @@ def test_log_keeps_its_bound(place):
         assert os.lseek(f.fileno(), 1 << 18, os.SEEK_DATA) >= 12 * lines - (1 << 20)
 
 
+@pytest.mark.alone
 def test_much_output_is_taken_fast(place):
     """A job is not slowed down by its log: at least half as fast as into a file."""
     many = ["sh", "-c", "head -c 1500000000 /dev/zero"]

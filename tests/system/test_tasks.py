@@ -224,6 +224,20 @@ def test_many_short_tasks(sim):
         assert rss_kb < 40000, rss_kb
 
 
+def test_a_node_without_a_server_rests(sim):
+    with watching(sim) as i:
+        ready(i)
+        node = node_of(i)
+        sim.task("--work", "0.1").wait()
+
+        def taken():
+            return sum(int((t / "schedstat").read_text().split()[0]) for t in Path(f"/proc/{node}/task").iterdir())
+        time.sleep(1)
+        before = taken()
+        time.sleep(3)
+        assert (taken() - before) / 3e9 < 0.02, "of a core"
+
+
 # ---- whoever dies ----
 
 def test_a_killed_node_takes_its_tasks_up_again(sim):
@@ -257,7 +271,7 @@ def test_a_server_that_comes_late_gets_all_of_it_once(sim):
         ready(i)
         pids = []
         for n in range(20):
-            t = sim.task("--gpu", str(n % 4), "--work", "0.05")
+            t = sim.task("--gpu", str(n % 4), "--work", "0.2")
             pids.append(t.pid)
             table_of(i).one(t.pid)
         for pid in pids:
@@ -272,7 +286,7 @@ def test_a_server_that_comes_late_gets_all_of_it_once(sim):
             first = [node_of(i)]
             os.kill(first[0], signal.SIGKILL)
             wait_for(lambda: i.of_program("node") not in ([], first), "another node")
-            later = sim.task("--work", "0.05")
+            later = sim.task("--work", "0.2")
             wait_for(lambda: any(t["pid"] == later.pid and t["state"] == ENDED for t in server.of(TASK)), "what came later", 20)
             assert not server.twice, "what was stored does not come again"
 

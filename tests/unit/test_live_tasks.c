@@ -161,6 +161,44 @@ static void test_series_end_with_their_container(void **state) {
     live_tasks_done(&n.tasks);
 }
 
+/* What a user's tasks have used is his when they have ended, and what is told twice counts once. */
+static void test_users_have_what_their_tasks_used(void **state) {
+    struct live_node n = {.name = "lab1"}, *nodes[] = {&n};
+    struct live l = {.node = nodes, .count = 1};
+    struct wire_task one = task_of(7, TASK_RUNNING, 9990, 0, 0), other = task_of(8, TASK_ENDED, 9990, 2, 0);
+    struct wire_use use = {
+        .key = {7, 77},
+          .gpu_seconds = 3, .energy_joules = 500, .memory_bytes = 4096, .sm_share = 0.5
+    };
+    one.gpu_seconds = 1;
+    other.gpu_seconds = 2;
+    other.energy_joules = 100;
+    live_tasks_take(&n.tasks, &one, true, NOW_NS, NOW_NS);
+    live_tasks_take(&n.tasks, &other, true, NOW_NS, NOW_NS);
+    snprintf(other.user, sizeof other.user, "alice"); /* the name comes later, and nothing is used again */
+    live_tasks_take(&n.tasks, &other, true, NOW_NS, NOW_NS);
+    live_tasks_use(&n.tasks, &use);
+    live_tasks_use(&n.tasks, &use);
+#define ALICE "{host=\"lab1\",user=\"alice\",uid=\"1000\"}"
+    assert_true(is_exposed(&l, NOW_NS, "gpumgr_user_gpu_seconds_total" ALICE " 5\n"));
+    assert_true(is_exposed(&l, NOW_NS, "gpumgr_user_energy_joules_total" ALICE " 600\n"));
+    assert_true(is_exposed(&l, NOW_NS, "gpumgr_user_tasks_running" ALICE " 1\n"));
+    assert_true(is_exposed(&l, NOW_NS, "gpumgr_user_memory_bytes" ALICE " 4096\n"));
+    assert_true(is_exposed(&l, NOW_NS, "gpumgr_user_sm_ratio" ALICE " 0.5\n"));
+    struct wire_task stored =
+        task_of(9, TASK_ENDED, 9990, 2, 0); /* of before this server's start: shown, not counted */
+    stored.gpu_seconds = 50;
+    live_tasks_take(&n.tasks, &stored, false, NOW_NS, NOW_NS);
+    assert_true(is_exposed(&l, NOW_NS, "gpumgr_user_gpu_seconds_total" ALICE " 5\n"));
+    for (uint32_t uid = 2000; uid < 2000 + 2 * LIVE_USERS_MAX; uid++) {
+        one.uid = uid;
+        one.task.key.pid = (int32_t)uid;
+        live_tasks_take(&n.tasks, &one, true, NOW_NS, NOW_NS);
+    }
+    assert_int_equal(n.tasks.users, LIVE_USERS_MAX);
+    live_tasks_done(&n.tasks);
+}
+
 /* ---- history ---- */
 
 static void keep(struct history *h, const char *boot_id, int pid, int64_t start_ms, enum task_state state,
@@ -265,6 +303,7 @@ int main(void) {
         cmocka_unit_test(test_told_twice_is_one),
         cmocka_unit_test(test_ended_ones_have_a_limit),
         cmocka_unit_test(test_series_end_with_their_container),
+        cmocka_unit_test(test_users_have_what_their_tasks_used),
         cmocka_unit_test(test_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

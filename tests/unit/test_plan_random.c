@@ -210,14 +210,16 @@ static void moment(int has, bool is_said, bool is_new) {
     uint32_t before = life.runs;
     bool is_headed = !(has & (UNKNOWN | FOREIGN | LIMITS));
     if (is_headed) head_is_not_delayed(is_new); /* by time alone */
-    do same_again(life_world(&life));
-    while (life_pass(&life) > 0);
+    same_again(life_world(&life));
+    life_pass(&life);
     for (uint32_t i = before; i < life.runs; i++) {
         as_asked_for(&life.run[i]);
         first_come(life.run[i].job);
     }
     nothing_twice();
     within_limits();
+    same_again(life_world(&life));
+    NEED(life_pass(&life) == 0);               /* all that could start did */
     if (is_headed) head_is_not_delayed(false); /* by the pass */
     if (is_said) what_is_said();
 }

@@ -1,0 +1,505 @@
+"""Jobs by the commands that people type: the real program, simulated GPUs, several Unix users, and kills."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from instance import GPUMGR, Instance, clean_env, kill
+from simulator import Simulator, wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="jobs of several users need root")
+
+ADA, BOB = 61001, 61002  # users of nobody: numbers are enough for a kernel
+NO_ENGINES = ("--engines.docker", "", "--engines.podman", "")
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory):
+    """A machine with two GPUs, whose queue everybody uses."""
+    path = tmp_path_factory.mktemp("box")
+    with Simulator(path / "sim", "--model", "h200:2") as sim:
+        with Instance(sim, "--gpu-devices", sim.dir / "dev", *NO_ENGINES, role="up") as i:
+            i.sim = sim
+            i.ready(2)
+            wait_for(lambda: verdicts(i) == ["free", "free"], "both GPUs are free", 30)
+            yield i
+
+
+@pytest.fixture(autouse=True)
+def idle(box):
+    """Every test begins and ends with an empty queue."""
+    yield
+    for job in ask(box, "jobs", "--json", "--state", "waiting")["jobs"] + queue(box)["running"]:
+        gpumgr(box, "cancel", job["id"])
+    wait_for(lambda: not queue(box)["running"] and not queue(box)["waiting"], "the queue is empty", 30)
+    wait_for(lambda: verdicts(box) == ["free", "free"], "both GPUs are free again", 30)
+
+
+def spawn(box, *words, user=None, **kw):
+    kw.setdefault("stdout", subprocess.PIPE)
+    kw.setdefault("stderr", subprocess.PIPE)
+    kw.setdefault("env", clean_env(HOME="/tmp", GPUSIM_DIR=box.sim.dir))
+    return subprocess.Popen([str(GPUMGR), words[0], "--dir", str(box.dir), *map(str, words[1:])], text=True, user=user,
+                            group=user, extra_groups=None if user is None else [], **kw)
+
+
+def gpumgr(box, *words, user=None, timeout=60, **kw):
+    p = spawn(box, *words, user=user, stdin=subprocess.DEVNULL, **kw)
+    try:
+        out, err = p.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        raise AssertionError(f"{words}: {p.communicate()}") from None
+    return subprocess.CompletedProcess(words, p.returncode, out, err)
+
+
+def ask(box, *words):
+    got = gpumgr(box, *words)
+    assert got.returncode == 0, got.stderr
+    return json.loads(got.stdout)
+
+
+def queue(box):
+    return ask(box, "queue", "--json")
+
+
+def verdicts(box):
+    got = gpumgr(box, "queue", "--json")
+    return [g["verdict"] for g in json.loads(got.stdout)["gpus"]] if got.returncode == 0 else []
+
+
+def job(box, number):
+    return ask(box, "jobs", number, "--json")
+
+
+def submit(box, *words, user=None):
+    got = gpumgr(box, "submit", *words, user=user)
+    assert got.returncode == 0 and got.stderr == "", got.stderr
+    return int(got.stdout)
+
+
+def state(box, number, *states):
+    try:
+        return wait_for(lambda: (j := job(box, number))["state"] in states and j, f"job {number} is {states}", 30)
+    except AssertionError:
+        raise AssertionError(f"not {states}: {job(box, number)}") from None
+
+
+# ---- running ----
+
+def test_a_job_runs_as_its_user_where_he_stood(box, tmp_path_factory):
+    place = tmp_path_factory.mktemp("ada")
+    for p in (place, place.parent, place.parent.parent):
+        p.chmod(0o755)
+    os.chown(place, ADA, ADA)
+    script = "id -u; id -g; pwd; umask; echo $WORD; echo $SET; echo $CUDA_VISIBLE_DEVICES; touch mine; cat"
+    got = gpumgr(box, "run", "--env", "SET=b c", "--", "sh", "-c", script, user=ADA, cwd=place, umask=0o027,
+                 env=clean_env(WORD="of ada's", PATH="/usr/bin:/bin"))
+    assert got.returncode == 0, got.stderr
+    lines = got.stdout.splitlines()
+    assert lines[:6] == [str(ADA), str(ADA), str(place), "0027", "of ada's", "b c"]
+    assert re.fullmatch(r"GPU-[0-9a-f-]{36}", lines[6])
+    assert (place / "mine").stat().st_uid == ADA and (place / "mine").stat().st_mode & 0o777 == 0o640
+
+
+def test_output_and_exit_code_are_passed_on(box):
+    got = gpumgr(box, "run", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert got.returncode == 3 and got.stdout == "out\nerr\n"
+    assert re.search(r"^job \d+: failed \(exit code 3\)", got.stderr, re.M), got.stderr
+    got = gpumgr(box, "run", "--quiet", "--", "sh", "-c", "kill -9 $$")
+    assert got.returncode == 128 + 9 and got.stdout == "" and got.stderr == ""
+
+
+def test_a_program_that_is_not_there(box):
+    got = gpumgr(box, "run", "--", "/nowhere/at-all", "x")
+    assert got.returncode in (125, 127) and "/nowhere/at-all" in got.stderr + got.stdout
+
+
+def test_all_of_its_gpus_and_no_others(box):
+    got = gpumgr(box, "run", "--quiet", "--gpus", 2, "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES")
+    cuda, nvidia = got.stdout.split()
+    uuids = {g["uuid"] for g in queue(box)["gpus"]}
+    assert set(cuda.split(",")) == uuids == set(nvidia.split(","))
+    got = gpumgr(box, "run", "--quiet", "--gpu", 1, "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    assert got.stdout.strip() == next(g["uuid"] for g in queue(box)["gpus"] if g["index"] == 1)
+
+
+def test_large_output_comes_whole_and_in_order(box):
+    got = gpumgr(box, "run", "--quiet", "--", "seq", 1, 300000)
+    assert got.stdout == "".join(f"{i}\n" for i in range(1, 300001))
+
+
+def test_words_behind_the_dashes_are_the_commands(box):
+    got = gpumgr(box, "run", "--quiet", "--", "printf", "%s|", "--gpus", "9", "a b", "", "--", "-f", "*")
+    assert got.stdout == "--gpus|9|a b||--|-f|*|"
+
+
+# ---- waiting ----
+
+def test_waiting_says_why_and_starts_by_itself(box):
+    holder = submit(box, "--gpus", 2, "--time-limit", "1h", "--name", "holder", "--", "sleep", 1000, user=BOB)
+    state(box, holder, "running")
+    p = spawn(box, "run", "--gpus", 1, "--name", "later", "--", "echo", "my turn", user=ADA)
+    line = p.stderr.readline()
+    number = int(re.match(r"job (\d+) waits", line)[1])
+    assert "GPU" in line and re.search(r"starts about|in \d+", line), line
+    shown = gpumgr(box, "queue").stdout
+    assert re.search(rf"^ *1 +{number} ", shown, re.M) and "holder" in shown and "2 with jobs. 1 job waits" in shown, shown
+    assert job(box, number)["place"] == 1
+    assert gpumgr(box, "cancel", holder).returncode == 0
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 0 and out == "my turn\n"
+    assert err.count("waits") <= 2, err  # a line a change, not a line a second
+
+
+def test_a_line_that_is_kept_up_to_date_on_a_terminal(box):
+    holder = submit(box, "--gpus", 2, "--", "sleep", 1000)
+    state(box, holder, "running")
+    master, slave = pty.openpty()
+    p = spawn(box, "run", "--", "true", stderr=slave, stdout=slave, stdin=slave)
+    os.close(slave)
+    text = read_until(master, "waits")
+    assert "\r" in text and "\x1b[K" in text
+    gpumgr(box, "cancel", holder)
+    text += read_until(master, None)
+    assert p.wait(30) == 0
+    assert max(map(len, re.split(r"[\r\n]+", re.sub(r"\x1b\[K", "", text)))) <= 80
+
+
+def read_until(fd, word, timeout=30):
+    """What a terminal shows, until it shows a word, or is closed."""
+    text, end = "", time.monotonic() + timeout
+    while time.monotonic() < end:
+        if word and word in text:
+            return text
+        if not select.select([fd], [], [], 0.2)[0]:
+            continue
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            part = b""
+        if not part:
+            assert word is None, text
+            return text
+        text += part.decode(errors="replace")
+    raise AssertionError(f"{word!r} is not in {text!r}")
+
+
+def test_a_dry_run_changes_nothing(box):
+    before = len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"])
+    got = gpumgr(box, "run", "--dry-run", "--gpus", 2, "--name", "plan", "--", "true")
+    assert got.returncode == 0 and re.match(r"plan \(2\): would start now on GPU 0,1 on ", got.stdout), got.stdout
+    assert json.loads(gpumgr(box, "submit", "--dry-run", "--json", "--", "true").stdout)["dry_run"] is True
+    assert len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"]) == before
+
+
+# ---- signals ----
+
+def test_the_first_interrupt_asks_the_job_to_end(box):
+    p = spawn(box, "run", "--", "sh", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done")
+    assert p.stdout.readline() == "up\n"
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=30)
+    assert p.returncode == 7 and out.endswith("bye\n") and "asked to end" in err  # its children heard it, too
+
+
+def test_the_second_cancels_what_does_not_listen(box):
+    p = spawn(box, "run", "--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done")
+    assert p.stdout.readline() == "up\n"
+    p.send_signal(signal.SIGINT)
+    while "asked to end" not in p.stderr.readline():
+        pass
+    p.send_signal(signal.SIGINT)
+    while "cancelled" not in p.stderr.readline():
+        pass
+    assert p.wait(60) == 128 + 9
+
+
+def test_an_interrupt_while_it_waits_takes_it_out_of_the_queue(box):
+    holder = submit(box, "--gpus", 2, "--", "sleep", 1000)
+    state(box, holder, "running")
+    p = spawn(box, "run", "--", "true")
+    number = int(re.match(r"job (\d+) waits", p.stderr.readline())[1])
+    p.send_signal(signal.SIGINT)
+    assert p.wait(30) == 130
+    assert job(box, number)["state"] == "cancelled"
+
+
+def test_ctrl_backslash_leaves_it_running(box):
+    p = spawn(box, "run", "--", "sh", "-c", "echo up; sleep 1; echo later")
+    assert p.stdout.readline() == "up\n"
+    p.send_signal(signal.SIGQUIT)
+    err = p.communicate(timeout=30)[1]
+    assert p.returncode == 0
+    number = int(re.search(r"job (\d+) goes on", err)[1])
+    assert gpumgr(box, "logs", "-f", number).stdout == "up\nlater\n"
+    assert gpumgr(box, "wait", number).returncode == 0
+
+
+def test_a_closed_terminal_leaves_it_running(box):
+    p = spawn(box, "run", "--", "sh", "-c", "echo up; sleep 1; echo later")
+    assert p.stdout.readline() == "up\n"
+    number = queue(box)["running"][0]["id"]
+    p.kill()
+    p.communicate()
+    assert gpumgr(box, "wait", "--quiet", number).returncode == 0
+    assert gpumgr(box, "logs", number).stdout == "up\nlater\n"
+
+
+# ---- a terminal of its own ----
+
+def test_a_terminal(box):
+    """Keys go there, what it shows comes here, it knows the window, and ours is as it was afterwards."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
+    before = termios.tcgetattr(slave)
+    script = "echo ready; read word; stty size; echo got $word; tty; read more; exit 4"
+    p = spawn(box, "run", "--pty", "--", "sh", "-c", script, user=ADA, stdin=slave, stdout=slave, stderr=slave)
+    read_until(master, "ready")
+    wait_for(lambda: not termios.tcgetattr(slave)[3] & termios.ICANON, "our terminal is raw")
+    os.write(master, b"hello\r")
+    text = read_until(master, "/dev/pts")
+    assert "33 111" in text and "got hello" in text, text
+    os.write(master, b"\r")
+    assert p.wait(30) == 4
+    assert termios.tcgetattr(slave)[3] == before[3]
+    os.close(slave)
+    os.close(master)
+
+
+def test_leaving_a_terminal(box):
+    master, slave = pty.openpty()
+    p = spawn(box, "run", "--pty", "--", "sh", "-c", "echo ready; read word; echo got $word", stdin=slave, stdout=slave, stderr=slave)
+    read_until(master, "ready")
+    wait_for(lambda: not termios.tcgetattr(slave)[3] & termios.ICANON, "our terminal is raw")
+    os.write(master, b"\x1d")
+    number = int(re.search(r"job (\d+) goes on", read_until(master, "ends it"))[1])
+    assert p.wait(30) == 0 and job(box, number)["state"] == "running"
+    os.close(slave)
+    os.close(master)
+
+
+# ---- looking and ending ----
+
+def test_others_may_look_but_not_touch(box):
+    number = submit(box, "--name", "secret", "--env", "KEY=hidden", "--", "sh", "-c", "echo private; sleep 1000", user=ADA)
+    state(box, number, "running")
+    seen = gpumgr(box, "jobs", number, "--json", user=BOB)
+    assert json.loads(seen.stdout)["name"] == "secret" and "hidden" not in seen.stdout
+    for words in (("cancel", number), ("logs", number), ("hold", number)):
+        got = gpumgr(box, *words, user=BOB)
+        assert got.returncode != 0 and got.stdout == "" and got.stderr.count("\n") == 1, (words, got)
+    assert job(box, number)["state"] == "running"
+    wait_for(lambda: gpumgr(box, "logs", number, user=ADA).stdout == "private\n", "its log, for its user")
+    assert gpumgr(box, "cancel", number, user=ADA).stdout == f"job {number} is cancelled\n"
+    assert state(box, number, "cancelled")["signal"] == 15
+    assert gpumgr(box, "wait", number).returncode == 128 + 15
+
+
+def test_hold_and_release(box):
+    holder = submit(box, "--gpus", 2, "--", "sleep", 1000)
+    state(box, holder, "running")
+    number = submit(box, "--", "true")
+    assert gpumgr(box, "hold", number).returncode == 0
+    gpumgr(box, "cancel", holder)
+    state(box, holder, "cancelled")
+    other = gpumgr(box, "run", "--quiet", "--", "echo", "past it")
+    assert other.stdout == "past it\n" and job(box, number)["state"] == "held"
+    assert gpumgr(box, "release", number).returncode == 0
+    assert gpumgr(box, "wait", number).returncode == 0
+
+
+def test_wait_for_several(box):
+    good, bad = submit(box, "--", "true"), submit(box, "--", "sh", "-c", "exit 9")
+    got = gpumgr(box, "wait", good, bad)
+    assert got.returncode == 9 and f"job {good}: done" in got.stderr and f"job {bad}: failed" in got.stderr
+    long = submit(box, "--", "sleep", 1000)
+    assert gpumgr(box, "wait", "--timeout", "300ms", long).returncode == 124
+
+
+def test_one_job_with_all(box):
+    number = submit(box, "--name", "all-of-it", "--time-limit", "1h", "--label", "team=vision", "--", "sh", "-c", "echo a; exit 2")
+    gpumgr(box, "wait", number)
+    text = gpumgr(box, "jobs", number).stdout
+    for word in (f"job {number}  all-of-it  failed", "command      sh -c echo a; exit 2", "time limit   1h", "team=vision", "exit         2"):
+        assert word in text, (word, text)
+
+
+def test_lists(box):
+    number = submit(box, "--name", "listed", "--", "false", user=ADA)
+    gpumgr(box, "wait", number)
+    text = gpumgr(box, "jobs", env=clean_env(COLUMNS="200")).stdout
+    assert re.search(rf"^{number} +failed +{ADA} +listed ", text, re.M), text
+    assert str(number) in gpumgr(box, "jobs", "--mine", user=ADA).stdout
+    assert str(number) not in gpumgr(box, "jobs", "--mine", user=BOB).stdout
+    assert all(j["state"] == "failed" for j in ask(box, "jobs", "--state", "failed", "--json")["jobs"])
+    for width in (80, 120, 200):
+        for words in (("jobs",), ("queue",), ("jobs", number)):
+            shown = gpumgr(box, *words, env=clean_env(COLUMNS=width)).stdout
+            assert shown and max(map(len, shown.splitlines())) <= width
+
+
+# ---- several at once ----
+
+def test_an_array(box):
+    number = submit(box, "--array", "1-6%2", "--", "sh", "-c", "echo {index} is $GPUMGR_ARRAY_INDEX; test {index} != 4")
+    got = gpumgr(box, "wait", number)
+    assert got.returncode == 1 and "5 of 6 ended well" in got.stderr, got.stderr
+    assert gpumgr(box, "logs", f"{number}.3").stdout == "3 is 3\n"
+    assert gpumgr(box, "wait", "--quiet", f"{number}.4").returncode == 1
+    assert gpumgr(box, "wait", "--quiet", f"{number}.5").returncode == 0
+    for wrong in (number, f"{number}.7"):
+        got = gpumgr(box, "logs", wrong)
+        assert got.returncode == 2 and got.stderr.count("\n") == 1
+
+
+def test_a_sweep_that_run_waits_for(box):
+    got = gpumgr(box, "run", "--sweep", "lr=1e-3,1e-4", "--sweep", "seed=1,2", "--", "sh", "-c", "echo $lr {seed}")
+    assert got.returncode == 0 and "4 of 4 ended well" in got.stderr, got.stderr
+    number = int(re.search(r"job (\d+)", got.stderr)[1])
+    assert {gpumgr(box, "logs", f"{number}.{i}").stdout for i in (1, 2, 3, 4)} == {f"{lr} {s}\n" for lr in ("1e-3", "1e-4") for s in (1, 2)}
+
+
+def test_after_another(box):
+    first = submit(box, "--", "sh", "-c", "sleep 0.5; echo first")
+    second = gpumgr(box, "run", "--after", first, "--", "echo", "second")
+    assert second.returncode == 0 and second.stdout == "second\n"
+    assert job(box, first)["ended"] <= ask(box, "jobs", "--json", "--limit", 1)["jobs"][0]["started"]
+
+
+def test_tried_again(box, tmp_path):
+    tmp_path.chmod(0o777)
+    flag = tmp_path / "once"
+    got = gpumgr(box, "run", "--retries", 1, "--", "sh", "-c", f"test -e {flag} && echo again || {{ touch {flag}; echo first; exit 5; }}")
+    assert got.returncode == 0 and got.stdout == "first\nagain\n", got
+    number = int(re.search(r"job (\d+)", got.stderr)[1])
+    assert gpumgr(box, "logs", number).stdout == "again\n"
+    assert gpumgr(box, "logs", "--attempt", 1, number).stdout == "first\n"
+
+
+# ---- files ----
+
+def test_jobs_from_a_file(box, tmp_path):
+    one = tmp_path / "job.json"
+    one.write_text(json.dumps({"command": "echo from $WHERE", "env": {"WHERE": "a file"}, "gpus": 2}))
+    assert gpumgr(box, "run", "--quiet", "--file", one).stdout == "from a file\n"
+    several = json.dumps([{"command": ["echo", str(n)]} for n in range(3)])
+    p = spawn(box, "submit", "--file", "-", stdin=subprocess.PIPE)
+    out, err = p.communicate(several, timeout=30)
+    numbers = [int(n) for n in out.split()]
+    assert len(numbers) == 3 and numbers == list(range(numbers[0], numbers[0] + 3)), err
+    assert gpumgr(box, "wait", *numbers).returncode == 0
+    assert [gpumgr(box, "logs", n).stdout for n in numbers] == ["0\n", "1\n", "2\n"]
+
+
+@pytest.mark.parametrize("words,because", [
+    (["--gpus", "3", "--", "true"], r"3 GPUs|gpus"),
+    (["--gpu", "7", "--", "true"], r"7"),
+    (["--memory", "900GiB", "--", "true"], r"memory"),
+    (["--memory", "much", "--", "true"], r"--memory: \"much\""),
+    (["--after", "999999", "--", "true"], r"999999"),
+    (["--deadline", "soon", "--", "true"], r"--deadline: \"soon\""),
+    (["--finish-by", "2020-01-01 00:00", "--", "true"], r"--finish-by: .* over"),
+    (["--env", "CUDA_VISIBLE_DEVICES=1", "--", "true"], r"--env: CUDA_VISIBLE_DEVICES"),
+    (["--array", "5-1", "--", "true"], r"--array: "),
+    (["--pty", "--array", "1-2", "--", "true"], r"pty"),
+    (["--mount", "/a:/b", "--", "true"], r"--mount: "),
+    (["--share", "1GiB", "--gpus", "2", "--", "true"], r"--share: "),
+    (["--file", "/nowhere.json"], r"--file: /nowhere.json"),
+    ([], r"no command"),
+])
+def test_nonsense_is_one_sentence_and_changes_nothing(box, words, because):
+    before = len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"])
+    for command in ("submit", "run"):
+        got = gpumgr(box, command, *words)
+        assert got.returncode == 2 and got.stdout == "" and got.stderr.count("\n") == 1, got
+        assert re.search(because, got.stderr), got.stderr
+    assert len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"]) == before
+
+
+def test_a_file_that_is_wrong_names_key_and_job(box, tmp_path):
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({"jobs": [{"command": "true"}, {"command": "true", "gpu": 2}]}))
+    got = gpumgr(box, "submit", "--file", file)
+    assert got.returncode == 2 and "jobs[1]: gpu: a job has no such key" in got.stderr and got.stderr.count("\n") == 1
+
+
+def test_jobs_that_are_not_there(box):
+    for words in (("logs", 999999), ("cancel", 999999), ("wait", 999999), ("jobs", 999999)):
+        got = gpumgr(box, *words)
+        assert got.returncode in (1, 2) and got.stdout == "" and got.stderr.count("\n") == 1 and "999999" in got.stderr
+    for words in (("logs", "x"), ("cancel",), ("wait", "0"), ("logs",), ("queue", "cordn"), ("queue", "cordon"), ("jobs", "1", "2")):
+        got = gpumgr(box, *words)
+        assert got.returncode == 2 and got.stdout == "" and got.stderr.count("\n") == 1
+
+
+# ---- operators ----
+
+def test_out_of_service(box):
+    assert gpumgr(box, "queue", "cordon", 1, "--reason", "fan", user=ADA).returncode != 0  # for administrators
+    got = gpumgr(box, "queue", "cordon", 1, "--reason", "fan to be replaced")
+    assert got.returncode == 0, got.stderr
+    try:
+        text = gpumgr(box, "queue").stdout
+        assert re.search(r"^1 +cordoned", text, re.M) and "fan to be replaced" in text, text
+        a = submit(box, "--", "sleep", 1000)
+        state(box, a, "running")
+        b = submit(box, "--", "true")
+        assert job(box, a)["gpu_indices"] == [0] and job(box, b)["state"] == "waiting"
+    finally:
+        assert gpumgr(box, "queue", "uncordon", 1).returncode == 0
+    assert gpumgr(box, "wait", b).returncode == 0
+
+
+def test_foreign_work_is_seen(box):
+    task = box.sim.task("--gpu", "0", "--forever")
+    try:
+        wait_for(lambda: verdicts(box)[0] == "foreign", "the queue sees it", 20)
+        text = gpumgr(box, "queue").stdout
+        assert re.search(rf"^0 +foreign .*pid {task.pid}", text, re.M), text
+        assert gpumgr(box, "run", "--quiet", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES").stdout.strip() == queue(box)["gpus"][1]["uuid"]
+    finally:
+        task.kill()
+        task.wait()
+
+
+def test_the_report(box):
+    gpumgr(box, "run", "--quiet", "--", "sleep", 1, user=ADA)
+    report = ask(box, "report", "--last", "1h", "--json")
+    mine = next(u for u in report["users"] if u["user"] == str(ADA))
+    assert mine["runs"] >= 1 and mine["gpu_hours_held"] > 0
+    text = gpumgr(box, "report", "--last", "1h").stdout
+    assert report["sentence"] in text and re.search(rf"^{ADA} ", text, re.M), text
+    for words in (["--last", "x"], ["--from", "18:00", "--last", "1h"], ["--from", "2026-02-01 00:00", "--to", "2026-01-01 00:00"]):
+        got = gpumgr(box, "report", *words)
+        assert got.returncode == 2 and got.stderr.count("\n") == 1
+
+
+def test_numbers_for_shells(box):
+    number = submit(box, "--", "true")
+    assert str(number) in gpumgr(box, "completion", "jobs").stdout.split()
+
+
+# ---- whoever is killed ----
+
+@pytest.mark.parametrize("part", ["node", "server"])
+def test_a_killed_part_is_not_noticed_by_a_run(box, part):
+    p = spawn(box, "run", "--", "sh", "-c", "for i in $(seq 40); do echo $i; sleep 0.1; done; exit 6", user=ADA)
+    assert p.stdout.readline() == "1\n"
+    for _ in range(2):
+        victim = wait_for(lambda: box.of_program(part), f"a {part}")[0]
+        kill(victim)
+        wait_for(lambda: (now := box.of_program(part)) and now[0] != victim, f"another {part}", 30)
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 6, err
+    assert out == "".join(f"{i}\n" for i in range(2, 41))
