@@ -266,7 +266,38 @@ void job_below(const struct json_tree *j, int64_t now_ns, char *ret, size_t room
 
 /* ---- the table ---- */
 
-void job_table(const struct json_tree *list, const struct job_cell *const *cells, size_t count,
+void job_wants(const struct json_tree *j, char *ret, size_t room) {
+    struct table_cell c = {0};
+    put_wants(j, 0, &c);
+    bool is_number = *c.text && !c.text[strspn(c.text, "0123456789")];
+    snprintf(ret, room, "%s%s", c.text, !is_number ? "" : strcmp(c.text, "1") == 0 ? " GPU" : " GPUs");
+}
+
+struct ordered {
+    const struct json_tree *job;
+    double by;
+    size_t at; /* where it came: equal ones stay in that order */
+};
+
+static int compare(const void *a, const void *b) {
+    const struct ordered *x = a, *y = b;
+    if (x->by != y->by) return x->by < y->by ? -1 : 1;
+    return x->at < y->at ? -1 : 1;
+}
+
+static struct ordered *in_order(const struct json_tree *list, const char *order) {
+    size_t n = json_tree_count(list);
+    struct ordered *rows = calloc(n + 1, sizeof *rows);
+    if (!rows) abort();
+    for (size_t i = 0; i < n; i++) {
+        double by = order ? job_number(json_tree_at(list, i), order) : 0;
+        rows[i] = (struct ordered){json_tree_at(list, i), isnan(by) ? INFINITY : by, i};
+    }
+    if (order) qsort(rows, n, sizeof *rows, compare);
+    return rows;
+}
+
+void job_table(const struct json_tree *list, const char *order, const struct job_cell *const *cells, size_t count,
                void (*below)(const struct json_tree *j, int64_t now_ns, char *ret, size_t room),
                const struct screen *screen, struct buf *out) {
     struct table_column columns[TABLE_COLUMNS_MAX] = {0};
@@ -277,11 +308,12 @@ void job_table(const struct json_tree *list, const struct job_cell *const *cells
     for (size_t c = 0; c < count; c++) columns[c] = cells[c]->column;
     t->columns = columns;
     t->column_count = (int)count;
+    struct ordered *rows = in_order(list, order);
     for (size_t i = 0; i < n && t->row_count < TABLE_ROWS_MAX; i++, t->row_count++) {
-        const struct json_tree *j = json_tree_at(list, i);
-        for (size_t c = 0; c < count; c++) cells[c]->put(j, now_ns, &t->cell[t->row_count][c]);
-        if (below) below(j, now_ns, t->below[t->row_count], sizeof t->below[0]);
+        for (size_t c = 0; c < count; c++) cells[c]->put(rows[i].job, now_ns, &t->cell[t->row_count][c]);
+        if (below) below(rows[i].job, now_ns, t->below[t->row_count], sizeof t->below[0]);
     }
+    free(rows);
     table_print(t, screen->width, screen->has_colour, out);
     if (n > TABLE_ROWS_MAX) buf_printf(out, "and %zu more; --json has them all\n", n - TABLE_ROWS_MAX);
     free(t);

@@ -22,14 +22,17 @@ extern const struct job_cell job_cell_id, job_cell_state, job_cell_user, job_cel
     job_cell_age, job_cell_took, job_cell_left, job_cell_exit, job_cell_place, job_cell_starts, job_cell_command,
     job_cell_priority, job_cell_peak, job_cell_busy;
 
-/* below: what stands in a line of its own under a row, or NULL. At most TABLE_ROWS_MAX rows; how many more there are is
- * said. */
-void job_table(const struct json_tree *list, const struct job_cell *const *cells, size_t count,
+/* below: what stands in a line of its own under a row, or NULL. order: a key to sort by, those without it last, or NULL: as
+ * they came. At most TABLE_ROWS_MAX rows; how many more there are is said. */
+void job_table(const struct json_tree *list, const char *order, const struct job_cell *const *cells, size_t count,
                void (*below)(const struct json_tree *j, int64_t now_ns, char *ret, size_t room),
                const struct screen *screen, struct buf *out);
 
 /* "why; sooner: ..." of a waiting job, and the sentence of one that failed. */
 void job_below(const struct json_tree *j, int64_t now_ns, char *ret, size_t room);
+
+/* What a job asks for, in words: "2 GPUs", "GPU 0,3", "2 of 0,1,3", "2 x 40GiB", "10GiB of one". */
+void job_wants(const struct json_tree *j, char *ret, size_t room);
 
 /* Members, with an answer for what is not there. */
 double job_number(const struct json_tree *j, const char *key); /* NaN */

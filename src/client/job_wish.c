@@ -88,13 +88,12 @@ int job_wish_begin(const struct command *self, int argc, char **argv, const stru
 /* ---- what becomes of it ---- */
 
 static void put_plan(const struct json_tree *j, const char *node, struct buf *out) {
-    struct table_cell wants = {0};
-    char gpus[96], when[WHEN_TEXT];
+    char wants[96], gpus[96], when[WHEN_TEXT];
     double at = job_number(j, "starts_at");
     int64_t now_ns = clock_real_ns();
-    job_cell_wants.put(j, now_ns, &wants);
+    job_wants(j, wants, sizeof wants);
     job_list(json_tree_get(j, "gpu_indices"), gpus, sizeof gpus);
-    buf_printf(out, "%s (%s): ", job_text(j, "name"), wants.text);
+    buf_printf(out, "%s (%s): ", job_text(j, "name"), wants);
     if (json_tree_is_true(json_tree_get(j, "starts_now"))) {
         buf_printf(out, "would start now%s%s on %s\n", *gpus ? " on GPU " : "", gpus, node);
         return;

@@ -69,7 +69,7 @@ static void print_list(const struct wish *w, const struct json_tree *root, struc
         buf_puts(out, w->state || w->user || w->mine ? "No such job is known.\n"
                                                      : "No job was handed in yet; `gpumgr run -- COMMAND` does.\n");
     else
-        job_table(list, cells, ARRAY_LEN(cells), job_below, &screen, out);
+        job_table(list, NULL, cells, ARRAY_LEN(cells), job_below, &screen, out);
     if (json_tree_get(root, "next") && !json_tree_is_null(json_tree_get(root, "next")))
         buf_printf(out, "There are older ones; --limit %.0f shows more.\n", w->limit * 5 > 1000 ? 1000 : w->limit * 5);
 }

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -113,10 +112,7 @@ static void wishes(const struct page *p) {
     line(p, "command", text);
     line_text(p, "image", "image");
     line_text(p, "directory", "cwd");
-    struct table_cell wants = {0};
-    job_cell_wants.put(p->j, p->now_ns, &wants);
-    bool is_number = strspn(wants.text, "0123456789") == strlen(wants.text);
-    snprintf(text, sizeof text, "%s%s", wants.text, !is_number ? "" : atoi(wants.text) == 1 ? " GPU" : " GPUs");
+    job_wants(p->j, text, sizeof text);
     line(p, "asked for", text);
     line_cell(p, "priority", &job_cell_priority);
     line_span(p, "time limit", "time_limit_s");
@@ -198,6 +194,6 @@ int jobs_detail(const struct json_tree *root, int64_t element, const struct scre
     figures(&p);
     if (element >= 0 || json_tree_count(runs) < 2) return 0;
     buf_putc(out, '\n');
-    job_table(runs, run_cells, ARRAY_LEN(run_cells), NULL, screen, out);
+    job_table(runs, "element", run_cells, ARRAY_LEN(run_cells), NULL, screen, out);
     return 0;
 }

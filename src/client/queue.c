@@ -164,7 +164,7 @@ static void print(const struct json_tree *root, const struct screen *screen, str
     }
     if (!json_tree_count(waiting)) return;
     buf_putc(out, '\n');
-    job_table(waiting, waiting_cells, ARRAY_LEN(waiting_cells), job_below, screen, out);
+    job_table(waiting, "place", waiting_cells, ARRAY_LEN(waiting_cells), job_below, screen, out);
     if (more > 0) buf_printf(out, "and %.0f more wait\n", more);
 }
 

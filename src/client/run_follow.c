@@ -18,7 +18,7 @@
 #include "client/output.h"
 #include "client/server_ask.h"
 
-enum { ASK_MS = 1000, SIGNAL_MS = 3000 };
+enum { ASK_MS = 1000, SIGNAL_MS = 3000, ENDING_MS = 30 };
 #define REST_NS (3 * NS_PER_S) /* what a log may still take after the job's end is known */
 
 struct loop {
@@ -238,7 +238,9 @@ static int step(struct loop *l) {
         {.fd = l->pty.fd,                                                 .events = POLLIN},
         {.fd = l->pty.fd >= 0 && !l->pty.has_no_keys ? STDIN_FILENO : -1, .events = POLLIN},
     };
-    poll(p, ARRAY_LEN(p), is_busy ? 0 : FOLLOW_AGAIN_MS);
+    bool is_ending = l->follow.has_run && l->follow.run.state == RUN_ENDED && !l->server_is_away;
+    if (is_ending) job_watch_now(l->watch); /* the node knows before the server has stored it */
+    poll(p, ARRAY_LEN(p), is_busy ? 0 : is_ending ? ENDING_MS : FOLLOW_AGAIN_MS);
     code = take_signals(l);
     if (code >= 0) return code;
     if (p[3].revents) job_pty_drain(&l->pty);

@@ -198,7 +198,7 @@ def read_until(fd, word, timeout=30):
 def test_a_dry_run_changes_nothing(box):
     before = len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"])
     got = gpumgr(box, "run", "--dry-run", "--gpus", 2, "--name", "plan", "--", "true")
-    assert got.returncode == 0 and re.match(r"plan \(2\): would start now on GPU 0,1 on ", got.stdout), got.stdout
+    assert got.returncode == 0 and re.match(r"plan \(2 GPUs\): would start now on GPU 0,1 on ", got.stdout), got.stdout
     assert json.loads(gpumgr(box, "submit", "--dry-run", "--json", "--", "true").stdout)["dry_run"] is True
     assert len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"]) == before
 

@@ -155,7 +155,7 @@ static void tables_fit(void **state) {
     for (int width = 40; width <= 200; width++) {
         AUTO(buf_done) struct buf out = {0};
         const struct screen screen = {.width = width};
-        job_table(root, columns, ARRAY_LEN(columns), job_below, &screen, &out);
+        job_table(root, NULL, columns, ARRAY_LEN(columns), job_below, &screen, &out);
         assert_non_null(strstr(out.s, "\n    GPU 0 is held"));
         for (char *at = out.s, *line; (line = strsep(&at, "\n"));)
             if ((int)strlen(line) > width) fail_msg("%d columns: %s", width, line);
