@@ -134,7 +134,7 @@ void plan_begin(struct plan *p, const struct plan_world *w) {
     p->w = w;
     p->grants = p->bars = p->masks_len = 0;
     p->shapes = p->kept = p->placed = 0;
-    p->has_wanted = p->has_release = false;
+    p->has_wanted = p->has_release = p->is_past = false;
     p->mask_words = w->gpus / 64 + 1;
     p->is_out = plan_grow(p->is_out, &p->out_cap, w->gpus, sizeof *p->is_out);
     p->is_whole = plan_grow(p->is_whole, &p->whole_cap, w->gpus, sizeof *p->is_whole);
@@ -201,6 +201,7 @@ double plan_grant(struct plan *p, uint32_t job, const struct shape *s, const str
     }
     double worth = worth_of(p, s->share, f->gpu[0]) * f->gpus;
     p->held[j->user] += worth;
+    p->is_past |= p->kept > 0;
     p->left[job]--;
     if (p->room[job] != UINT32_MAX) p->room[job]--;
     return worth;
@@ -250,7 +251,7 @@ static void walk(struct plan *p) {
     }
 }
 
-/* Who started may have made others be kept elsewhere, where they are in nobody's way. */
+/* Who went past somebody may have made him be kept elsewhere, where he is in nobody's way. */
 static void walk_again(struct plan *p) {
     timeline_drop_kept(&p->now, p->w->gpus);
     for (uint32_t i = 0; i < p->shapes; i++) {
@@ -258,16 +259,17 @@ static void walk_again(struct plan *p) {
         p->shape[i].now_most = PLAN_NEVER;
     }
     p->kept = 0;
+    p->is_past = false;
     order_begin(p);
     walk(p);
 }
 
 size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_grant **ret) {
-    plan_begin(p, w);
-    walk(p);
-    for (size_t before = 0; p->grants > before;) {
-        before = p->grants;
-        walk_again(p);
+    p->grants = 0;
+    if (w->jobs) {
+        plan_begin(p, w);
+        walk(p);
+        while (p->is_past) walk_again(p);
     }
     *ret = p->grant;
     return p->grants;

@@ -89,6 +89,7 @@ struct plan {
     struct plan_bar *bar;
     size_t grants, bars;
     uint32_t kept;        /* shapes that GPUs are kept for */
+    bool is_past;         /* somebody started after GPUs were kept for others */
     bool *is_whole;       /* by GPU: nobody has any of it now */
     uint32_t *node_whole; /* by node: how many of those it has */
     uint32_t whole;       /* and all nodes together */
