@@ -12,7 +12,7 @@
 #include "base/clock.h"
 
 #define STEP_NS (4 * NS_PER_MS)
-#define STEPS 25 /* between two children */
+#define STEPS 8 /* between two children */
 
 static void child_ends(volatile int64_t *last_ns) {
     pid_t pid = fork();
