@@ -11,19 +11,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "model/wire_code.h"
 
 #define FILE_MAX (1u << 20)
 #define ENTRY_BYTES 16384
+#define NAMES_KEPT 64u
+#define NAME_NS (60 * NS_PER_S)
 
+/* A user database may be far away: a name is asked for once a minute. */
 void account_name(uint32_t uid, char *ret, size_t room) {
+    static struct {
+        int64_t until_ns;
+        uint32_t uid;
+        char name[64];
+    } known[NAMES_KEPT];
     static char text[ENTRY_BYTES];
     struct passwd entry, *found = NULL;
-    if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found)
-        snprintf(ret, room, "%s", entry.pw_name);
-    else
-        snprintf(ret, room, "%u", uid);
+    unsigned at = uid % NAMES_KEPT;
+    int64_t now_ns = clock_boot_ns();
+    if (known[at].uid != uid || now_ns >= known[at].until_ns) {
+        known[at].uid = uid;
+        known[at].until_ns = now_ns + NAME_NS;
+        if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found)
+            snprintf(known[at].name, sizeof known[at].name, "%s", entry.pw_name);
+        else
+            snprintf(known[at].name, sizeof known[at].name, "%u", uid);
+    }
+    snprintf(ret, room, "%s", known[at].name);
 }
 
 static int user_entry(const char *name, struct passwd *entry, char *text, size_t room, struct error *e) {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,7 @@
 #include "base/crash_point.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "model/event.h"
 #include "node/announce.h"
 #include "node/jobs_own.h"
 #include "node/tasks.h"
@@ -346,23 +348,49 @@ bool jobs_has_orphan(void) {
     return false;
 }
 
-/* What a run has done so far: told every second to whoever looks, and judged against what it asked for. */
+static double gib(uint64_t bytes) { return (double)bytes / (double)(1ull << 30); }
+
+/* What people should know of a run that goes on; once. */
+static void PRINTF(4, 5) warn(struct run *run, const char *kind, bool *is_said, const char *fmt, ...) {
+    char what[160], text[240];
+    va_list ap;
+    if (*is_said) return;
+    *is_said = true;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    snprintf(text, sizeof text, "job %" PRId64 " (%.60s) %s", run->key.job, run->title, what);
+    tasks_event(EVENT_WARNING, kind, run->said.pid, text);
+}
+
+static void judge_memory(struct run *run, const struct task_figures *f) {
+    if (!run->share_bytes || f->memory_bytes <= run->share_bytes) return;
+    warn(run, "job_memory", &run->is_memory_said, "uses %.1f GiB of the GPU's memory and asked for %.1f",
+         gib(f->memory_bytes), gib(run->share_bytes));
+    if (run->share_over == JOB_OVER_END) stop_run(run, JOB_BY_MEMORY, jobs_own.starting.grace_ns);
+}
+
+static void judge_idle(struct run *run, const struct task_figures *f, int64_t now_ns) {
+    const struct settings *s = &jobs_own.settings;
+    int64_t since_ns = f->used_ns > run->start_boot_ns ? f->used_ns : run->start_boot_ns, for_ns = now_ns - since_ns;
+    if (!run->gpus || for_ns < s->jobs_idle_warn_s * NS_PER_S) {
+        run->is_idle_said = false;
+        return;
+    }
+    warn(run, "job_idle", &run->is_idle_said, "has done nothing with its %s for %d s", run->gpus == 1 ? "GPU" : "GPUs",
+         (int)(for_ns / NS_PER_S));
+    if (run->idle_over == JOB_OVER_END && for_ns >= s->jobs_idle_end_s * NS_PER_S)
+        stop_run(run, JOB_BY_IDLE, jobs_own.starting.grace_ns);
+}
+
+/* Every second: what a run does, against what it asked for. */
 void jobs_judge(struct run *run, int64_t now_ns) {
-    if (run->said.state != RUN_RUNNING) return;
     struct task_figures f;
+    if (run->said.state != RUN_RUNNING) return;
     tasks_now(run->name, &f);
     if (f.memory_bytes > run->said.memory_peak_bytes) run->said.memory_peak_bytes = f.memory_bytes;
-    if (run->share_bytes && f.memory_bytes > run->share_bytes) {
-        if (!run->is_warned)
-            log_line(LOG_WARN, "job_memory", -1,
-                     "job %" PRId64 " (%s) uses %.1f GiB of the GPU's memory and asked for %.1f", run->key.job,
-                     run->title, (double)f.memory_bytes / (1 << 30), (double)run->share_bytes / (1 << 30));
-        run->is_warned = true;
-        if (run->share_over == JOB_OVER_END) stop_run(run, JOB_BY_MEMORY, jobs_own.starting.grace_ns);
-    }
-    int64_t idle_ns = now_ns - (f.used_ns > run->start_boot_ns ? f.used_ns : run->start_boot_ns);
-    if (run->idle_over == JOB_OVER_END && run->gpus && idle_ns > jobs_own.settings.jobs_idle_end_s * NS_PER_S)
-        stop_run(run, JOB_BY_IDLE, jobs_own.starting.grace_ns);
+    judge_memory(run, &f);
+    judge_idle(run, &f, now_ns);
 }
 
 /* ---- the start ---- */

@@ -35,7 +35,7 @@ struct run {
     bool is_found;        /* at the start, without a shim: to be looked at */
     struct wire_run said; /* as the server and callers are told */
     int64_t start_boot_ns;
-    bool is_warned;
+    bool is_memory_said, is_idle_said; /* what it does wrong */
 };
 
 struct runs {

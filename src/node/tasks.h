@@ -42,6 +42,8 @@ struct task_figures {
     int64_t used_ns;                          /* when one of them last worked, boot clock; 0: none did */
 };
 void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, struct task_figures *ret);
+/* One sentence for people, in the node's own stream of events (model/event.h). */
+void tasks_event(int severity, const char *kind, int32_t pid, const char *text);
 /* Of those that run now only: memory_bytes and used_ns. Costs next to nothing. */
 void tasks_now(const char *run, struct task_figures *ret);
 

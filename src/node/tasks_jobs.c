@@ -58,3 +58,9 @@ void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, stru
     for (unsigned g = 0; g < gpus; g++) ret->memory_total_bytes += memory_of(uuids[g], clock_boot_ns());
     pthread_mutex_unlock(&tracker.lock);
 }
+
+void tasks_event(int severity, const char *kind, int32_t pid, const char *text) {
+    pthread_mutex_lock(&tracker.lock);
+    tracker_event(severity, kind, -1, pid, "%s", text);
+    pthread_mutex_unlock(&tracker.lock);
+}

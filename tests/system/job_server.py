@@ -14,12 +14,14 @@ from simulator import wait_for
 CALL_SUBMIT, CALL_FOLLOW, CALL_SIGNAL = 60, 61, 62
 
 
-def spec(*command, env=(), cwd="", image="", mounts=(), is_pty=False, **more):
-    """job_record with what it leaves out."""
+def spec(*command, env=(), cwd="", image="", mounts=(), is_pty=False, over=(0, 0), **more):
+    """job_record with what it leaves out. over: what happens beyond the share of memory, and when idle; 1: it is ended."""
     plain = job_record(command=command, **more)
     head = struct.pack("<B", 1) + link_text(more.get("name") or command[0]) + words(command)
     assert plain.startswith(head)
-    rest = plain[len(head) + len(link_text("") + words(()) + words(()) + link_text("")):-1]
+    rest = bytearray(plain[len(head) + len(link_text("") + words(()) + words(()) + link_text("")):-1])
+    at = 4 + len(words(more.get("scope", ()))) + 16
+    rest[at:at + 2] = bytes(over)
     return head + link_text(image) + words(mounts) + words(env) + link_text(cwd) + rest + struct.pack("<B", is_pty)
 
 

@@ -3,6 +3,7 @@ free."""
 
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -13,7 +14,7 @@ import pytest
 import link
 import shim as s
 from instance import Instance
-from job_node import (ABSENT, BY_CANCEL, BY_ITSELF, BY_SHIM, BY_START, BY_TIME_LIMIT, CANCEL, ENDED, ENDING, IS_FOREIGN, IS_FREE, RUNNING)
+from job_node import (ABSENT, BY_CANCEL, BY_IDLE, BY_ITSELF, BY_MEMORY, BY_SHIM, BY_START, BY_TIME_LIMIT, CANCEL, ENDED, ENDING, IS_FOREIGN, IS_FREE, RUNNING)
 from job_server import Caller, JobServer, spec
 from shim import is_alive
 from simulator import BUILD, Simulator, wait_for
@@ -391,6 +392,38 @@ def test_a_runs_own_processes_do_not_take_its_gpu_away(place_, sim):
     assert end["memory_peak_bytes"] >= 8 << 30 and end["memory_total_bytes"] > 100 << 30, end
     assert end["gpu_seconds"] > 1 and end["energy_joules"] > 100 and 0.1 < end["gpu_ratio"] <= 1
     wait_for(lambda: verdict(p, 2)["verdict"] == IS_FREE, "it is free")
+
+
+def test_more_memory_than_its_share_and_idleness_have_consequences(sim):
+    task = [str(BUILD / "sim/gpusim-task"), "--memory", "8G", "--forever", "--dir", str(sim.dir), "--gpu"]
+    with Place(sim, "--jobs.idle-warn-s", "1", "--jobs.idle-end-s", "2") as p:
+        greedy = p.start(*task, "0", gpus=(0,), share=4 << 30, over=(1, 0), name="greedy")
+        warned = p.start(*task, "1", gpus=(1,), share=4 << 30, name="warned")
+        lazy = p.start("sleep", "1000", gpus=(2,), over=(0, 1), name="lazy")
+        dozy = p.start("sleep", "1000", gpus=(3,), name="dozy")
+        assert p.server.ended(greedy)["reason"] == BY_MEMORY and p.server.ended(lazy)["reason"] == BY_IDLE
+        said = lambda kind, name: [e for e in p.server.of(link.EVENT) if e["kind"] == kind and f"({name})" in e["text"]]
+        wait_for(lambda: said("job_memory", "warned") and said("job_idle", "dozy"), "a word about both")
+        assert "uses 8.0 GiB of the GPU's memory and asked for 4.0" in said("job_memory", "warned")[0]["text"]
+        assert [p.server.runs_of(k)[-1]["state"] for k in (warned, dozy)] == [RUNNING, RUNNING]
+        assert len(said("job_idle", "dozy")) == 1
+        for key in (warned, dozy):
+            p.server.stop(key)
+            p.server.ended(key)
+
+
+def test_a_terminal_is_offered_and_logged(place_):
+    p = place_
+    key = p.start("sh", "-c", "tty; read word; echo got $word; exit 6", is_pty=True)
+    p.server.wait_state(key, RUNNING)
+    c = socket.socket(socket.AF_UNIX)
+    path = p.dir(key) / "pty"
+    wait_for(path.exists, "its socket")
+    c.connect(str(path))
+    c.sendall(b"\x00\x00\x06\x00hello\n")
+    assert p.server.ended(key)["code"] == 6
+    log = (p.dir(key) / "log").read_text()
+    assert "/dev/pts/" in log and "got hello" in log
 
 
 @pytest.mark.alone
