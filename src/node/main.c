@@ -159,6 +159,7 @@ static void on_frames(int64_t now_ns) {
 
 static void connected(int64_t now_ns) {
     log_line(LOG_DEBUG, "link_up", -1, "the server is there");
+    link_is_down(); /* the one before, where nobody noticed */
     session_hello(&self.uplink, now_ns);
 }
 

@@ -87,8 +87,8 @@ void runs_drop(struct runs *r, struct run *run) {
 
 /* ---- on the disk ---- */
 
-static int sync_dir(const char *path, struct error *e) {
-    AUTO(fd_done) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+static int sync_path(const char *path, int flags, struct error *e) {
+    AUTO(fd_done) int fd = open(path, flags | O_CLOEXEC);
     if (fd < 0 || fsync(fd) < 0) return fail_errno(e, errno, "%s", path);
     return 0;
 }
@@ -107,32 +107,42 @@ int runs_open(struct runs *r, const struct instance *where, struct error *e) {
     return 0;
 }
 
-/* Made beside and renamed in, so that a directory of a run is whole or not there. */
+static void remove_run(const char *dir) {
+    static const char *const files[] = {"run", "state", "log", "pty"};
+    char path[700];
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+/* All names first, then the syncs: a file system with a journal has them in one go. The directory counts from when `run` in it is
+ * whole: half of one is what nothing was ever started from, and is taken away (runs_load). */
 static int make_dir(struct runs *r, const char *name, const void *grant, size_t n, struct record *end,
                     struct error *e) {
-    char beside[320], path[320], file[340];
+    char path[320], state[340], file[340];
     struct stat st;
     run_path(r, name, "", path, sizeof path);
     if (stat(path, &st) == 0) return fail(e, -EEXIST, "run %s is there", name);
     snprintf(path, sizeof path, "%s/%s", r->dir, name);
-    snprintf(beside, sizeof beside, "%s/.%s.new", r->dir, name);
-    if (mkdir(beside, 0711) < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", beside);
-    chmod(beside, 0711);
-    snprintf(file, sizeof file, "%s/state", beside);
-    unlink(file);
+    snprintf(state, sizeof state, "%s/state", path);
+    snprintf(file, sizeof file, "%s/run", path);
     CRASH_POINT();
-    int got = record_make(file, e);
-    if (got >= 0 && end) {
-        AUTO(fd_done) int fd = record_open(file, e);
-        got = fd < 0 ? fd : record_append(fd, end, true, e);
-    }
-    snprintf(file, sizeof file, "%s/run", beside);
-    if (got >= 0) got = file_write(file, 0600, grant, n, true, e);
+    if (mkdir(path, 0711) < 0 || chmod(path, 0711) < 0) return fail_errno(e, errno, "%s", path);
+    AUTO(fd_done) int fd = -1;
     CRASH_POINT();
-    if (got >= 0) got = sync_dir(beside, e);
-    if (got >= 0 && rename(beside, path) < 0) got = fail_errno(e, errno, "%s", path);
+    int got = record_make(state, &fd, e);
+    if (got >= 0 && end) got = record_append(fd, end, false, e);
+    if (got >= 0) got = file_write(file, 0600, grant, n, false, e);
     CRASH_POINT();
-    return got < 0 ? got : sync_dir(r->dir, e);
+    if (got >= 0 && fsync(fd) < 0) got = fail_errno(e, errno, "%s", state);
+    if (got >= 0) got = sync_path(file, O_RDONLY, e);
+    if (got >= 0) got = sync_path(path, O_RDONLY | O_DIRECTORY, e);
+    if (got >= 0) got = sync_path(r->dir, O_RDONLY | O_DIRECTORY, e);
+    CRASH_POINT();
+    if (got < 0) remove_run(path);
+    return got;
 }
 
 static void read_spec(struct run *run, const struct wire_grant *g) {
@@ -270,11 +280,22 @@ int runs_load(struct runs *r, const struct wire_run_key *k, struct run **ret, st
     struct record_state s;
     struct run *run = take_in(r, k);
     int got = run_refresh(r, run, &s, e);
-    if (got < 0) {
+    if (got < 0) { /* without a state nothing was started either */
+        char path[320];
+        snprintf(path, sizeof path, "%s/%s", r->dir, run->name);
+        remove_run(path);
         runs_drop(r, run);
         return got;
     }
-    if (run_grant(r, run, &bytes, &g, e) >= 0) read_spec(run, &g); /* else it was never to begin, and has ended */
+    got = run_grant(r, run, &bytes, &g, e);
+    if (got >= 0) read_spec(run, &g);
+    if (got < 0 && !s.has[RECORD_EXIT]) { /* half made: nothing was started from it */
+        char path[320];
+        snprintf(path, sizeof path, "%s/%s", r->dir, run->name);
+        remove_run(path);
+        runs_drop(r, run);
+        return got;
+    }
     *ret = run;
     return 0;
 }
@@ -311,16 +332,6 @@ void run_keep(struct runs *r, struct run *run) {
 }
 
 /* ---- tidying ---- */
-
-static void remove_run(const char *dir) {
-    static const char *const files[] = {"run", "state", "log", "pty"};
-    char path[700];
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
-        unlink(path);
-    }
-    rmdir(dir);
-}
 
 void runs_tidy(const struct runs *r, int keep_days, unsigned at_most) {
     char path[640];

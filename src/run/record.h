@@ -5,7 +5,8 @@
  * Whoever may append holds a POSIX lock on the file: the shim as long as it lives, the node only where no shim does. The
  * kernel says who has it, so a shim is found again without trusting a pid.
  *
- *   nothing, INTENT   it never ran: the process to be ends when its shim does. It may be started
+ *   nothing, INTENT   it never ran: the process to be ends when its shim does. It may be started. (INTENT is for people; nothing
+ *                     hangs on it, and it is not waited for)
  *   STARTED           it ran, or was about to: never again
  *   STOPPING          it was told to end, and why
  *   EXIT              how it ended; the first one counts. has_exit 0: it never ran, or nobody knows
@@ -67,8 +68,8 @@ void record_scan(const void *bytes, size_t n, struct record_state *ret);
 void record_seal(struct record *r);
 bool record_is_sound(const struct record *r);
 
-/* The file, RECORD_SLOTS entries of zeros, synced. -EEXIST: it is there. */
-int record_make(const char *path, struct error *e) MUST_CHECK;
+/* The file, RECORD_SLOTS entries of zeros, open and not synced. -EEXIST: it is there. */
+int record_make(const char *path, int *ret_fd, struct error *e) MUST_CHECK;
 /* For reading and writing; returns the descriptor. */
 int record_open(const char *path, struct error *e) MUST_CHECK;
 int record_read(int fd, struct record_state *ret, struct error *e) MUST_CHECK;

@@ -391,7 +391,7 @@ static int take_run(struct error *e) {
     if (r < 0) return r;
     if (before.has[RECORD_STARTED] || before.has[RECORD_EXIT]) return fail(e, -EALREADY, "it was started before");
     intent.shim_ticks = tree_ticks(getpid());
-    return record_append(self.state, &intent, true, e);
+    return record_append(self.state, &intent, false, e);
 }
 
 static int prepare(char **argv, struct error *e) {

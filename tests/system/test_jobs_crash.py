@@ -65,7 +65,7 @@ class Lab:
         def look():
             all_ = self.named(name)
             return all_ and all(j["state"] in ("done", "failed", "cancelled", "timeout", "unknown", "exit unknown") for j in all_) and all_
-        return wait_for(look, f"{name} is over", 40)
+        return wait_for(look, f"{name} is over", 150)  # a node that dies before it is ready is started again ever later
 
     def check(self, name, may_be_unknown):
         for job in self.over(name):

@@ -105,12 +105,13 @@ def below(pid):
 def test_nothing_of_the_tree_is_left(place, end):
     """Children, those in sessions of their own, double forks, those that ignore TERM, and one without our mark."""
     run = Run(place)
-    last = {"itself": "time.sleep(0.3); sys.exit(5)", "kill": "os.kill(os.getpid(), 9)"}.get(end, "time.sleep(1000)")
-    wait = "\nwhile open(sys.argv[1]).read().count('up') < 5: time.sleep(0.01)\n"
-    shim = run.start([PYTHON, "-c", TREE + wait + last, str(run.dir / "log")], grace=0.5)
+    last = {"itself": "sys.exit(5)", "kill": "os.kill(os.getpid(), 9)"}.get(end, "time.sleep(1000)")
+    wait = "\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+    shim = run.start([PYTHON, "-c", TREE + wait + last, str(run.dir / "go")], grace=0.5)
     wait_for(lambda: (run.dir / "log").exists() and run.log.count(b"up") == 5)
     tree = below(shim.pid)
     assert len(tree) >= 5
+    (run.dir / "go").touch()
     if end == "stop":
         s.stop(shim.pid, s.BY_TIME_LIMIT, 0.3)
     if end == "term":
