@@ -28,7 +28,7 @@ static int do_all(const struct command *self, int argc, char **argv, const struc
     AUTO(buf_done) struct buf out = {0};
     struct flags flags;
     struct loaded loaded = {0};
-    struct job_id id[FLAGS_WORDS_MAX];
+    struct job_id id[FLAGS_WORDS_MAX] = {0};
     struct error e;
     int code = EXIT_DONE;
     int r = flags_parse(argc, argv, NULL, 0, FLAGS_SETTINGS, &flags, &e);

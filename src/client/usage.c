@@ -108,7 +108,7 @@ static int run(const struct command *self, int argc, char **argv) {
     struct flags flags;
     struct loaded loaded = {0};
     struct json_tree *root;
-    int64_t from_ns, to_ns;
+    int64_t from_ns = 0, to_ns = 0;
     struct error e;
     char path[128];
     int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);

@@ -9,8 +9,10 @@ import select
 import signal
 import struct
 import subprocess
+import tempfile
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -503,3 +505,22 @@ def test_a_killed_part_is_not_noticed_by_a_run(box, part):
     out, err = p.communicate(timeout=60)
     assert p.returncode == 6, err
     assert out == "".join(f"{i}\n" for i in range(2, 41))
+
+
+# ---- a gpumgr of one's own ----
+
+def test_without_root_only_its_owner_may_hand_in(tmp_path):
+    with Simulator(tmp_path / "sim", "--model", "h200:1") as sim:
+        for p in (tmp_path, tmp_path.parent, tmp_path.parent.parent, sim.dir):
+            p.chmod(0o755)
+        own = Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
+        os.chown(own, ADA, ADA)
+        with Instance(sim, *NO_ENGINES, "--guard.mode", "off", role="up", path=own, user=ADA) as i:
+            i.sim = sim
+            wait_for(lambda: verdicts(i) == ["free"], "its GPU is free", 30)
+            got = gpumgr(i, "run", "--quiet", "--", "id", "-u", user=ADA, cwd="/")
+            assert got.returncode == 0 and got.stdout == f"{ADA}\n", got.stderr
+            for user in (BOB, None):  # root neither: what it handed in would run as somebody else
+                got = gpumgr(i, "submit", "--", "true", user=user, cwd="/")
+                assert got.returncode == 2 and got.stdout == "" and got.stderr.count("\n") == 1 and str(ADA) in got.stderr, got
+            assert gpumgr(i, "jobs", user=BOB, cwd="/").returncode == 0

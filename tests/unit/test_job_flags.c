@@ -76,7 +76,7 @@ static void become_json(void **state) {
         struct job_flags f;
         struct error e = {0};
         if (read_words(rows[i].typed, &f, &got, &e) < 0) fail_msg("%s: %s", rows[i].typed, e.text);
-        if (strcmp(got.s, rows[i].want) != 0) fail_msg("%s\n  became %s", rows[i].typed, got.s);
+        if (!got.len || strcmp(got.s, rows[i].want) != 0) fail_msg("%s\n  became %s", rows[i].typed, got.s);
     }
 }
 
