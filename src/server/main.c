@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/file.h"
 #include "base/heart.h"
 #include "base/log.h"
@@ -360,6 +361,7 @@ static int start(char **argv, struct error *e) {
 static int serve_main(int argc, char **argv) {
     struct error e;
     log_open("server", LOG_INFO);
+    CRASH_POINT_AS("server");
     if (argc != 4) {
         log_line(LOG_ERROR, "usage", -1, "serve DIR SETTINGS_FILE HEART_FD: started by gpumgr up and gpumgr server");
         return 2;

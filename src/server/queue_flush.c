@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash_point.h"
 #include "base/log.h"
 #include "server/queue_own.h"
 
@@ -167,7 +168,9 @@ void queue_then(struct queue *q, queue_done_fn done, void *ctx) {
 static int work(struct sql *db, void *ctx, struct error *e) {
     struct flush *f = ctx;
     int r = 0;
+    CRASH_POINT();
     for (size_t i = 0; r >= 0 && i < f->runs.count; i++) r = queue_store_run(db, &f->runs.of[i].row, e);
+    CRASH_POINT();
     for (size_t i = 0; r >= 0 && i < f->jobs.count; i++) r = queue_store_job(db, &f->jobs.of[i].row, e);
     for (size_t i = 0; r >= 0 && i < f->usages.count; i++) r = queue_store_usage(db, &f->usages.of[i].usage, e);
     for (size_t i = 0; r >= 0 && i < f->thens.count; i++) {
@@ -190,6 +193,7 @@ static void then_stored(struct queue *q, const struct then *t) {
 
 static void then_do(struct queue *q, struct then *t) {
     struct error none = {0};
+    CRASH_POINT();
     if (t->kind == THEN_GRANT)
         queue_send_grant(q, &t->key, &t->seal);
     else if (t->kind == THEN_STORED)
@@ -239,6 +243,7 @@ static void done(void *ctx, int result, const struct error *e) {
         return; /* the next change or second tries again */
     }
     for (size_t i = 0; i < f->thens.count; i++) then_do(q, &f->thens.of[i]);
+    CRASH_POINT();
     queue_flush_free(f);
     if (q->flush) queue_settle_soon(q);
 }

@@ -60,7 +60,8 @@ static void week_add(struct queue_user *u, int64_t hour, double held_s) {
 
 /* then_ns: when it was held; now or before. */
 void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t then_ns, int64_t now_ns) {
-    struct queue_user *u = &q->user[queue_user_number(q, user)];
+    uint32_t number = queue_user_number(q, user); /* which may move them all */
+    struct queue_user *u = &q->user[number];
     struct queue_user one = {.usage_s = held_s, .usage_ns = then_ns};
     u->usage_s = queue_usage_at(q, u, now_ns) + queue_usage_at(q, &one, now_ns);
     u->usage_ns = now_ns;

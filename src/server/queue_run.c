@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash_point.h"
 #include "base/log.h"
 #include "server/queue_own.h"
 
@@ -80,6 +81,7 @@ void queue_send_grant(struct queue *q, const struct wire_run_key *k, const struc
     if (r->stop != JOB_BY_ITSELF) return; /* its STOP is on the way */
     struct live_node *n = live_find_node(q->live, r->job->node);
     grant_frame(r, seal, &b);
+    CRASH_POINT();
     if (n && link_send(q->links, n, &b, &e) < 0) return; /* RUNS asks for it when the node comes back */
 }
 
@@ -249,6 +251,7 @@ int queue_take_run(struct queue *q, struct live_node *n, const struct wire_frame
     struct wire_run w;
     int r = wire_get_run(f, &w, e);
     if (r < 0) return r;
+    CRASH_POINT();
     struct queue_run *run = queue_run_find(q, &w.key);
     if (run && strcmp(run->job->node, n->name) != 0) return 0;
     if (!run && w.state == RUN_ENDED) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash_point.h"
 #include "base/number.h"
 #include "server/queue_own.h"
 
@@ -139,6 +140,7 @@ static void after_add(struct queue *q, struct queue_job *j) {
 static void add_done(void *ctx, int result, const struct error *e) {
     struct submission *s = ctx;
     struct queue *q = s->queue;
+    CRASH_POINT();
     for (size_t i = 0; result >= 0 && i < s->count; i++) {
         struct queue_job *j = s->job[i];
         s->job[i] = NULL;
@@ -148,6 +150,7 @@ static void add_done(void *ctx, int result, const struct error *e) {
     }
     if (result >= 0) queue_want_pass(q);
     s->done(s->ctx, result, s->first, e);
+    CRASH_POINT();
     submission_free(s);
 }
 
@@ -211,6 +214,7 @@ int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitt
         s->row[i].seal = s->seals.s + at;
         at += s->row[i].seal_len;
     }
+    CRASH_POINT();
     if (r >= 0) r = state_submit(q->state, add_work, add_done, s, e);
     if (r < 0) submission_free(s);
     return r;

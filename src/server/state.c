@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/crash_point.h"
 #include "server/state_schema.h"
 #include "server/state_sql.h"
 
@@ -83,7 +84,9 @@ static void do_batch(struct state *s, struct job *batch) {
     struct error e;
     int r = sql_script(s->db, "BEGIN IMMEDIATE", &e);
     for (struct job *j = batch; j && r == 0; j = j->next) do_one(s->db, j);
+    CRASH_POINT();
     if (r == 0) r = sql_script(s->db, "COMMIT", &e);
+    CRASH_POINT();
     if (r < 0) (void)!sql_script(s->db, "ROLLBACK", NULL);
     while (batch) {
         struct job *j = batch;

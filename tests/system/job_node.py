@@ -80,7 +80,7 @@ class JobNode:
         self.news = threading.Condition()
         self.request = 0
         self.is_over = False
-        self.is_welcomed = threading.Event()
+        self.is_welcomed, self.ended = threading.Event(), threading.Event()
         self.s = socket.socket(socket.AF_UNIX)
         self.s.connect(self.path)
         self.out = threading.Lock()
@@ -98,6 +98,7 @@ class JobNode:
 
     def close(self):
         self.is_over = True
+        self.ended.set()
         try:
             self.s.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -126,7 +127,7 @@ class JobNode:
     def beat(self):
         while not self.is_over:
             self.say(ROUND, struct.pack("<qqH", boot_ns(), time.time_ns(), 0))
-            time.sleep(0.5)
+            self.ended.wait(0.5)
 
     # ---- what it measures ----
 
