@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "client/frames.h"
 #include "client/guard.h"
-#include "base/nearest.h"
 
 struct options {
     bool json, watch;

@@ -17,12 +17,12 @@ static void put_start(const struct job_news *n, int64_t now_ns, struct buf *b) {
     char when[WHEN_TEXT], in[32];
     if (!n->starts_ns) return;
     if (n->starts_ns <= now_ns + 2 * NS_PER_S) {
-        buf_puts(b, "; starts any moment");
+        buf_puts(b, ", starts any moment");
         return;
     }
     when_text(n->starts_ns, now_ns, when);
     number_age(n->starts_ns - now_ns, in, sizeof in);
-    buf_printf(b, "; starts about %s (in %s)", when, in);
+    buf_printf(b, ", starts about %s (in %s)", when, in);
 }
 
 void job_line_waiting(const struct job_id *id, const struct job_news *n, int64_t now_ns, struct buf *ret) {
@@ -31,9 +31,9 @@ void job_line_waiting(const struct job_id *id, const struct job_news *n, int64_t
     job_id_text(id, name);
     buf_printf(ret, "job %s %s", name, strcmp(n->state, "held") == 0 ? "is held" : "waits");
     if (n->place > 0) buf_printf(ret, ", place %d", n->place);
+    put_start(n, now_ns, ret); /* before the reason: on a narrow terminal the end of the line is cut */
     size_t len = strlen(n->why);
     if (len) buf_printf(ret, ": %.*s", (int)(n->why[len - 1] == '.' ? len - 1 : len), n->why);
-    put_start(n, now_ns, ret);
     if (*n->sooner) buf_printf(ret, "; sooner: %s", n->sooner);
 }
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/number.h"
 #include "base/nearest.h"
+#include "base/number.h"
 #include "client/output.h"
 #include "client/sim.h"
 #include "sim/faults.h"

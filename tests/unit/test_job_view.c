@@ -59,11 +59,11 @@ static void lines(void **state) {
     } rows[] = {
         {"{\"id\":17,\"state\":\"waiting\",\"place\":2,\"why\":\"GPU 0 is held by bob's job "
          "15.\",\"starts_at\":1763200720,"
-         "\"sooner\":\"now with 1 GPU instead of 2\"}",                                                  "job 17 waits, place 2: GPU 0 is held by bob's job 15; starts about 09:58 (in 12 min); sooner: now with 1 GPU "
+         "\"sooner\":\"now with 1 GPU instead of 2\"}",                                                  "job 17 waits, place 2, starts about 09:58 (in 12 min): GPU 0 is held by bob's job 15; sooner: now with 1 GPU "
          "instead of 2",                                                                  NULL,                                                                                125},
         {"{\"id\":17,\"state\":\"waiting\",\"place\":null,\"why\":null,\"starts_at\":null,\"sooner\":null}",
          "job 17 waits",                                                                                                                                  NULL,                                                                                125},
-        {"{\"id\":17,\"state\":\"waiting\",\"starts_at\":1763200001}",                                            "job 17 waits; starts any moment",      NULL,                                                                                125},
+        {"{\"id\":17,\"state\":\"waiting\",\"starts_at\":1763200001}",                                            "job 17 waits, starts any moment",      NULL,                                                                                125},
         {"{\"id\":17,\"state\":\"held\",\"why\":\"job 16 has not ended\"}",                                       "job 17 is held: job 16 has not ended",
          NULL,                                                                                                                                                                                                                                 125},
         {"{\"id\":17,\"state\":\"running\",\"gpu_indices\":[0,1]}",                                               "",                                     NULL,                                                                                125},
