@@ -42,11 +42,16 @@ struct guard_filter {    /* one sensor; hotter is more, a margin is turned round
     double read;         /* the last reading */
     double peak;         /* the highest of the last seconds */
     double smooth, even; /* over half a second, and as power is */
+    double mean, late;   /* over a second, and that a second later */
     struct heat heat;    /* how it follows the power */
-    double spread;       /* variance of readings around their mean, at full load */
+    double spread;       /* variance of readings around their line, at full load, ... */
+    double steady_s;     /* ... and how long that was looked at */
     double beyond;       /* how far the peaks of work that comes and goes lie beyond what is foretold of them */
     double waves;        /* how long they were looked at, in seconds */
     double crest, told;  /* the highest reading since work last began, and the highest foretold */
+    double top, rise;    /* the height of such crests, and how it changes in a second */
+    double rough;        /* their variance around that */
+    int crests;          /* how many were seen */
     int64_t at_ns;       /* when it was last read; 0: never */
 };
 
@@ -83,6 +88,7 @@ struct guard_state {
     struct guard_window window;
     double u, limit;        /* share in force, and the limit last told */
     double floor, baseline; /* what it is a share of */
+    double ease_c;          /* what clocks are rounded down by makes */
     double raises;          /* of the last minute or so */
     int64_t begun_ns, change_ns, now_ns;
     int64_t slow_ns; /* when readings were last far apart */

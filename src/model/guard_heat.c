@@ -33,6 +33,7 @@ static const double slow_s[HEAT_GUESSES] = {8, 15, 28};
 
 #define ROUNDED_C 0.5     /* a reading of whole degrees is as good for anything so near to it ... */
 #define ROUNDED_SHARE 0.2 /* ... or nearly so */
+#define SHAKEN_SHARE 0.5  /* a swing makes whole degrees as good as finer ones: this more, for each degree of it */
 
 /* Guesses are weighed by how far they missed, in standard deviations, over this time. */
 #define MISFIT_S 60.0
@@ -119,15 +120,16 @@ static void guess_pass(struct heat_guess *g, double dt, double restless) {
 }
 
 /* A reading of whole degrees says little about anything within half a degree of it. */
-static double rounded(double e) {
+static double rounded(double e, double shake_c) {
     double beyond = e - clamp(e, -ROUNDED_C, ROUNDED_C);
-    return beyond + ROUNDED_SHARE * (e - beyond);
+    return beyond + fmin(ROUNDED_SHARE + SHAKEN_SHARE * shake_c, 1) * (e - beyond);
 }
 
 /* The Kalman filter's step for one reading; what it missed by. */
-static double guess_correct(struct heat_guess *g, const struct heat_use *u, int i, double read_c, double r, double dt) {
+static double guess_correct(struct heat_guess *g, const struct heat_use *u, int i, double read_c, double r,
+                            double shake_c, double dt) {
     double by[HEAT_TERMS] = {1, 0, u->fast, u->mid, u->slow[i]}, pby[HEAT_TERMS] = {0}, s = r;
-    double e = rounded(read_c - foretold(g, u, i));
+    double e = rounded(read_c - foretold(g, u, i), shake_c);
     for (int k = 0; k < HEAT_TERMS; k++)
         for (int n = 0; n < HEAT_TERMS; n++) pby[k] += g->p[k][n] * by[n];
     for (int k = 0; k < HEAT_TERMS; k++) s += by[k] * pby[k];
@@ -158,7 +160,7 @@ void heat_take(struct heat *h, const struct heat_use *u, double read_c, double n
     for (int i = 0; i < HEAT_GUESSES; i++) {
         struct heat_guess *g = &h->guess[i];
         guess_pass(g, dt_s, restless);
-        missed += g->weight * guess_correct(g, u, i, read_c, noise_c * noise_c, dt_s);
+        missed += g->weight * guess_correct(g, u, i, read_c, noise_c * noise_c, shake_c, dt_s);
     }
     if (!isfinite(missed)) { /* cannot be; but a guard that knows nothing is better than one that believes nonsense */
         heat_begin(h);
