@@ -103,6 +103,35 @@ static void lines(void **state) {
     json_tree_free(none);
 }
 
+/* Of an array: what is said of one number is that of its last try. */
+static void elements(void **state) {
+    static const char document[] = "{\"id\":17,\"state\":\"running\",\"elements\":{\"total\":4,\"running\":1,"
+                                   "\"failed\":1,\"waiting\":2},\"runs\":["
+                                   "{\"id\":17,\"element\":1,\"attempt\":1,\"state\":\"failed\",\"exit_code\":3},"
+                                   "{\"id\":17,\"element\":2,\"attempt\":2,\"state\":\"running\",\"gpu_indices\":[1]},"
+                                   "{\"id\":17,\"element\":2,\"attempt\":1,\"state\":\"failed\",\"exit_code\":9}]}";
+    static const struct {
+        int64_t element;
+        const char *state;
+        bool is_over;
+        int exit;
+    } rows[] = {
+        {-1, "running", false, 1            },
+        {1,  "failed",  true,  3            },
+        {2,  "running", false, JOB_EXIT_NONE},
+        {3,  "waiting", false, JOB_EXIT_NONE},
+    };
+    struct json_tree *root = tree(document);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct job_news n;
+        assert_true(job_news_read(root, rows[i].element, &n));
+        assert_string_equal(n.state, rows[i].state);
+        assert_int_equal(n.is_over, rows[i].is_over);
+        assert_int_equal(job_news_exit(&n), rows[i].exit);
+    }
+    json_tree_free(root);
+}
+
 static void cells(void **state) {
     static const struct {
         const struct job_cell *cell;
@@ -192,11 +221,8 @@ int main(void) {
     setenv("TZ", "UTC0", 1);
     tzset();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_jobs),
-        cmocka_unit_test(lines),
-        cmocka_unit_test(cells),
-        cmocka_unit_test(tables_fit),
-        cmocka_unit_test(flags_of_help_texts),
+        cmocka_unit_test(numbers_of_jobs), cmocka_unit_test(lines),      cmocka_unit_test(elements),
+        cmocka_unit_test(cells),           cmocka_unit_test(tables_fit), cmocka_unit_test(flags_of_help_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
