@@ -27,13 +27,17 @@ def make_base(tree):
                    check=True, capture_output=True)
     (tree / "etc/dpkg/dpkg.cfg.d/quick").write_text("force-unsafe-io\n")
     shutil.copy("/etc/resolv.conf", tree / "etc/resolv.conf")
-    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
-    if bundle.exists():
-        shutil.copy(bundle, tree / "etc/ssl/certs/ca-certificates.crt")
-    settings = ["cafile=/etc/ssl/certs/ca-certificates.crt"]
-    registry = subprocess.run(["npm", "config", "get", "registry"], capture_output=True, text=True, cwd="/").stdout.strip()
-    if registry.startswith("http"):
-        settings.append(f"registry={registry}")
+    def npm(name):
+        return subprocess.run(["npm", "config", "get", name], capture_output=True, text=True, cwd="/").stdout.strip()
+    settings = []
+    # Whom this machine trusts, in a file of its own: the package ca-certificates makes its own anew.
+    trusted = next((p for p in (Path(npm("cafile")), Path("/etc/ssl/certs/ca-certificates.crt")) if p.is_file()), None)
+    if trusted:
+        shutil.copy(trusted, tree / "etc/ssl/here.crt")
+        shutil.copy(trusted, tree / "etc/ssl/certs/ca-certificates.crt")
+        settings.append("cafile=/etc/ssl/here.crt")
+    if npm("registry").startswith("http"):
+        settings.append(f"registry={npm('registry')}")
     (tree / "root/.npmrc").write_text("\n".join(settings) + "\n")
     for proxy in Path("/etc/apt/apt.conf.d").glob("*proxy*"):
         shutil.copy(proxy, tree / "etc/apt/apt.conf.d")
