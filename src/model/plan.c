@@ -247,7 +247,7 @@ static void walk(struct plan *p) {
         } else if (bar == START_BUSY) {
             plan_keep(p, j, s);
         }
-        order_took(p, worth, bar == START_NOW && p->left[j] > 0);
+        order_took(p, worth, bar == START_NOW);
     }
 }
 

@@ -166,7 +166,7 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
         }
         bool is_again = bar == START_NOW && p->left[j] > 0;
         if (r && !is_again) left--;
-        order_took(p, worth, is_again);
+        order_took(p, worth, bar == START_NOW);
     }
     foresee(p, place_now < FORESEEN_MAX ? place_now : FORESEEN_MAX, ret);
 }

@@ -82,19 +82,24 @@ static void urgent_add(struct plan *p, uint32_t j) {
 
 /* What a user's later jobs got by going past his first does not count against that one: else it would lose its place to
  * others because it let them by. */
-static void forgive(struct plan *p) {
+static void forgive(struct plan *p, uint32_t only) {
     struct order *o = &p->order;
-    for (uint32_t i = 0; i < o->heap_len; i++) o->user[o->heap[i]].past_s = 0;
+    for (uint32_t i = 0; i < o->heap_len; i++)
+        if (only == PLAN_NONE || only == o->heap[i]) o->user[o->heap[i]].past_s = 0;
     for (uint32_t i = 0; i < p->w->runs; i++) {
         const struct plan_run *r = &p->w->run[i];
         struct order_user *u = &o->user[r->user];
+        if (only != PLAN_NONE && only != r->user) continue;
         if (u->first != PLAN_NONE && r->job > p->w->job[u->first].id) u->past_s += plan_held(p, r) * HELD_S;
     }
     for (size_t i = 0; i < p->grants; i++) {
-        struct order_user *u = &o->user[p->w->job[p->grant[i].job].user];
+        uint32_t user = p->w->job[p->grant[i].job].user;
+        struct order_user *u = &o->user[user];
+        if (only != PLAN_NONE && only != user) continue;
         if (u->first != PLAN_NONE && p->grant[i].job > u->first) u->past_s += p->grant_worth[i] * HELD_S;
     }
-    for (uint32_t i = 0; i < o->heap_len; i++) charge(p, o->heap[i], -o->user[o->heap[i]].past_s);
+    for (uint32_t i = 0; i < o->heap_len; i++)
+        if (only == PLAN_NONE || only == o->heap[i]) charge(p, o->heap[i], -o->user[o->heap[i]].past_s);
 }
 
 static void deal(struct plan *p, uint32_t first) {
@@ -111,6 +116,7 @@ static void deal(struct plan *p, uint32_t first) {
             o->heap = plan_grow(o->heap, &o->heap_cap, o->heap_len + 1, sizeof *o->heap);
             o->heap[o->heap_len++] = p->w->job[j].user;
             u->first = j;
+            u->is_past = false;
         } else {
             o->next[u->last] = j;
         }
@@ -118,7 +124,6 @@ static void deal(struct plan *p, uint32_t first) {
         o->next[j] = PLAN_NONE;
     }
     o->is_heap = false;
-    forgive(p);
 }
 
 uint32_t order_next(struct plan *p) {
@@ -130,6 +135,7 @@ uint32_t order_next(struct plan *p) {
     }
     o->is_by_urgent = o->urgent_at < o->urgents;
     if (!o->is_by_urgent && !o->is_heap) { /* not before: urgent ones have changed what their users had */
+        forgive(p, PLAN_NONE);
         for (uint32_t at = o->heap_len / 2; at-- > 0;) sink(p, at);
         o->is_heap = true;
     }
@@ -137,18 +143,23 @@ uint32_t order_next(struct plan *p) {
     return o->job;
 }
 
-void order_took(struct plan *p, double gpus, bool is_again) {
+void order_took(struct plan *p, double gpus, bool is_given) {
     struct order *o = &p->order;
-    const struct plan_job *j = &p->w->job[o->job];
-    struct order_user *u = &o->user[j->user];
-    /* as it will count when he holds them: the next pass sees the same order */
-    charge(p, j->user, gpus * HELD_S + u->past_s);
-    u->past_s = 0;
+    uint32_t user = p->w->job[o->job].user;
+    struct order_user *u = &o->user[user];
+    bool is_again = is_given && p->left[o->job] > 0; /* more of its elements may follow */
+    charge(p, user, gpus * HELD_S); /* as it will count when he holds them: the next pass sees the same order */
     if (o->is_by_urgent) {
         if (!is_again) o->urgent_at++;
         return;
     }
-    if (!is_again) u->first = o->next[o->job];
+    if (!is_again) {
+        charge(p, user, u->past_s);
+        u->past_s = 0;
+        u->first = o->next[o->job];
+        if (!is_given) u->is_past = true; /* his first waits on: the others come after it */
+        if (u->first != PLAN_NONE && !u->is_past) forgive(p, user);
+    }
     if (u->first == PLAN_NONE) o->heap[0] = o->heap[--o->heap_len];
     sink(p, 0);
 }

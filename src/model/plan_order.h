@@ -7,6 +7,7 @@ struct plan;
 
 struct order_user {
     double charge_s, step, past_s; /* past: of what went past his first, and is not counted before that had its turn */
+    bool is_past;                  /* that was said of one that waits on */
     uint32_t first, last;          /* his jobs of the class, by next */
 };
 
@@ -27,6 +28,6 @@ struct order {
 
 void order_begin(struct plan *p);
 uint32_t order_next(struct plan *p); /* PLAN_NONE: there are no more */
-/* gpus: what the one that was handed out counts for; is_again: more elements of it may follow. */
-void order_took(struct plan *p, double gpus, bool is_again);
+/* gpus: what the one that was handed out counts for; is_given: it has them now. */
+void order_took(struct plan *p, double gpus, bool is_given);
 void order_done(struct order *o);
