@@ -163,12 +163,12 @@ static void log_came(void *ctx, int result, const struct wire_log *l, const char
     }
 }
 
+/* Of a stream: one that cannot be asked now is asked again in a moment. */
 static void ask_part(struct reading *d) {
-    struct wire_log_ask ask = {.key = d->key, .offset = d->offset, .len = d->is_follow ? PART : WIRE_LOG_MAX};
+    struct wire_log_ask ask = {.key = d->key, .offset = d->offset, .len = PART};
     struct error e;
     d->is_asking = true;
-    int r = queue_log(d->server->queue, d->node, &ask, log_came, d, &e);
-    if (r < 0) log_came(d, r, NULL, e.text);
+    if (queue_log(d->server->queue, d->node, &ask, log_came, d, &e) < 0) d->is_asking = false;
 }
 
 /* ---- which run ---- */
@@ -214,8 +214,17 @@ static void found(void *ctx, int result, const struct error *e) {
         call_end(c, result, e);
         return;
     }
-    if (d->is_follow) follow(d);
-    ask_part(d);
+    if (d->is_follow) {
+        follow(d);
+        ask_part(d);
+        return;
+    }
+    struct wire_log_ask ask = {.key = d->key, .offset = d->offset, .len = WIRE_LOG_MAX};
+    struct error why;
+    int r = queue_log(d->server->queue, d->node, &ask, log_came, d, &why);
+    if (r >= 0) return;
+    free(d);
+    call_end(c, r, &why);
 }
 
 int api_job_log(struct call *c, struct error *e) {

@@ -24,7 +24,10 @@ char *queue_copy(const char *text) {
 
 void queue_job_free(struct queue_job *j) {
     if (!j) return;
-    while (j->runs) queue_run_drop(j->runs);
+    for (struct queue_run *r = j->runs, *next; r; r = next) {
+        next = r->next;
+        free(r);
+    }
     free(j->user);
     free(j->account);
     free(j->node);
@@ -96,7 +99,7 @@ struct queue_job *queue_find(const struct queue *q, int64_t id) {
 void queue_add(struct queue *q, struct queue_job *j) {
     if (q->count == q->cap) {
         q->cap = q->cap ? 2 * q->cap : 256;
-        q->job = realloc(q->job, q->cap * sizeof *q->job);
+        q->job = realloc(q->job, q->cap * sizeof(void *));
         if (!q->job) abort();
     }
     q->job[q->count++] = j;

@@ -295,7 +295,7 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
 }
 
 void queue_json(struct queue *q, struct buf *b, size_t limit) {
-    const struct queue_job **shown = calloc(limit + 1, sizeof *shown);
+    const struct queue_job **shown = calloc(limit + 1, sizeof(void *));
     struct queue_reason *why = calloc(limit + 1, sizeof *why);
     size_t count = 0, waiting = 0;
     if (!shown || !why) abort();

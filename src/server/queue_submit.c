@@ -195,6 +195,7 @@ static int take_one(struct submission *s, const struct queue_submit *from, size_
 
 int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitted_fn done, void *ctx,
                  struct error *e) {
+    if (!from->count) return fail(e, -EINVAL, "there is no job in it");
     struct submission *s = calloc(1, sizeof *s);
     if (!s) abort();
     s->queue = q;

@@ -119,7 +119,7 @@ static void scope_resolve(struct queue *q, struct queue_job *j) {
     j->scope = j->spec.scope.count ? room_for(j->spec.scope.count, sizeof *j->scope) : NULL;
     j->scope_len = 0;
     j->node_at = node_number(q, j->node);
-    for (const char *word = NULL; (word = job_word_next(&j->spec.scope, word));)
+    for (const char *word = NULL; j->scope && (word = job_word_next(&j->spec.scope, word));)
         for (size_t i = 0; i < q->gpus; i++)
             if (strcmp(q->gpu[i].node, j->node) == 0 && queue_gpu_is(&q->gpu[i], word))
                 j->scope[j->scope_len++] = (uint32_t)i;

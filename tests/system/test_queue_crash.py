@@ -101,6 +101,9 @@ class Story:
 
     def close(self):
         self.node.close()
+        if not self.server.is_dead():
+            self.server.process.kill()  # its last steps are not the story's
+            self.server.process.wait(10)
         self.server.__exit__()
 
 

@@ -190,13 +190,13 @@ static void hours_are_divided(void **s) {
         double held_s, used_s;
         int runs;
     } rows[] = {
-        {"all of it",        10 * HOUR, 13 * HOUR,                   2, 0,  100, 21600, 3600, 1},
-        {"its first hour",   10 * HOUR, 13 * HOUR,                   2, 10, 11,  7200,  1200, 0},
-        {"its last hour",    10 * HOUR, 13 * HOUR,                   2, 12, 13,  7200,  1200, 1},
-        {"within an hour",   10 * HOUR, 10 * HOUR + 60 * NS_PER_S,   1, 10, 11,  60,    3600, 1},
-        {"no time at all",   10 * HOUR, 10 * HOUR,                   1, 10, 11,  0,     3600, 1},
-        {"before its start", 10 * HOUR, 9 * HOUR,                    1, 0,  100, 0,     3600, 1},
-        {"a clock was set",  10 * HOUR, 900000ll * HOUR, 1, 0,  10,  0,     0,    0},
+        {"all of it",        10 * HOUR, 13 * HOUR,                 2, 0,  100, 21600, 3600, 1},
+        {"its first hour",   10 * HOUR, 13 * HOUR,                 2, 10, 11,  7200,  1200, 0},
+        {"its last hour",    10 * HOUR, 13 * HOUR,                 2, 12, 13,  7200,  1200, 1},
+        {"within an hour",   10 * HOUR, 10 * HOUR + 60 * NS_PER_S, 1, 10, 11,  60,    3600, 1},
+        {"no time at all",   10 * HOUR, 10 * HOUR,                 1, 10, 11,  0,     3600, 1},
+        {"before its start", 10 * HOUR, 9 * HOUR,                  1, 0,  100, 0,     3600, 1},
+        {"a clock was set",  10 * HOUR, 900000ll * HOUR,           1, 0,  10,  0,     0,    0},
     };
     struct error e;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

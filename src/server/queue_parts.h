@@ -1,0 +1,97 @@
+/* What the files queue*.c do for each other; queue_own.h has what they share. */
+#pragma once
+
+#include "server/queue_own.h"
+
+/* ---- queue.c ---- */
+char *queue_copy(const char *text);
+struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e);
+void queue_job_free(struct queue_job *j);
+void queue_add(struct queue *q, struct queue_job *j); /* numbers only grow */
+enum job_state queue_job_state(const struct queue_job *j);
+void queue_element_set(struct queue *q, struct queue_job *j, uint32_t element, enum job_state to);
+struct queue_run *queue_run_find(const struct queue *q, const struct wire_run_key *k);
+void queue_run_drop(struct queue_run *r);
+/* The job may be over: sets its end, tells those that wait for it. */
+void queue_job_settle(struct queue *q, struct queue_job *j);
+/* Others that waited for a job of this number, which is over in this state. */
+void queue_resolve(struct queue *q, int64_t id, enum job_state state);
+
+/* ---- queue_past.c ---- */
+void queue_past_add(struct queue *q, const char *user, const char *name, int64_t took_ns);
+int64_t queue_past_ns(const struct queue *q, const char *user, const char *name); /* 0: nothing is known */
+uint32_t queue_user_number(struct queue *q, const char *name);
+double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns);
+void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t then_ns, int64_t now_ns);
+double queue_week_s(const struct queue_user *u, int64_t hour); /* GPU seconds of the seven days before */
+
+/* ---- queue_flush.c ---- */
+/* Something changed: the streams are told, the file follows; pass: somebody may start. */
+void queue_touch(struct queue *q, struct queue_job *j);
+void queue_touch_run(struct queue *q, struct queue_run *r);
+void queue_end_row(struct queue *q, struct queue_run *r,
+                   bool again); /* its last state; again: another attempt follows */
+void queue_want_pass(struct queue *q);
+/* After the next commit, in the order of the calls. */
+void queue_then_grant(struct queue *q, const struct wire_run_key *k);
+void queue_then_stored(struct queue *q, const char *node, const struct wire_run_key *k);
+void queue_then(struct queue *q, queue_done_fn done, void *ctx);
+void queue_add_usage(struct queue *q, const struct queue_usage *u);
+void queue_settle_soon(struct queue *q);
+void queue_flush_free(struct flush *f);
+void queue_run_row(const struct queue_run *r, struct buf *gpus, struct queue_run_row *ret);
+
+/* ---- queue_gpus.c ---- */
+void queue_gpus_read(struct queue *q); /* from live, where that changed */
+struct queue_gpu *queue_gpu_find(const struct queue *q, const char *uuid);
+/* Whether a word of a scope (UUID or index) means this GPU. */
+bool queue_gpu_is(const struct queue_gpu *g, const char *word);
+bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s);
+int queue_take_free(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_gpus_done(struct queue *q);
+
+/* ---- queue_run.c ---- */
+/* Gives GPUs to an element: memory and file; the node hears of it after the commit. */
+void queue_grant(struct queue *q, struct queue_job *j, uint32_t element, const size_t *gpus, int count);
+/* A run is over: w says how. */
+void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *w);
+void queue_run_stop(struct queue *q, struct queue_run *r, enum job_reason why);
+void queue_send_stop(struct queue *q, const struct queue_run *r);
+void queue_send_grant(struct queue *q, const struct wire_run_key *k, const struct buf *seal);
+int queue_take_run(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_tell_runs(struct queue *q, struct live_node *n);
+void queue_retry_tick(struct queue *q, int64_t now_ns);
+
+/* ---- queue_submit.c, queue_control.c ---- */
+int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_take_control(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_cancel_elements(struct queue *q, struct queue_job *j, int64_t element, const char *text);
+
+/* ---- queue_ask.c ---- */
+int queue_take_sealed(struct queue *q, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_take_log(struct queue *q, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_asks_end(struct queue *q, const char *node,
+                    int64_t now_ns); /* of a node that left, or overdue (node NULL) */
+
+/* ---- queue_pass.c ---- */
+void queue_pass(struct queue *q);
+
+/* ---- queue_why.c ---- */
+struct queue_reason {
+    char why[200], sooner[160];
+    int64_t place, starts_ns;
+    bool is_now;
+};
+/* gpus: those that it would be given, UUIDs with commas; nothing where that is not known. */
+void queue_explain_spec(struct queue *q, const struct job_spec *s, const char *node, const char *user,
+                        struct queue_reason *ret, struct buf *gpus);
+void queue_explain_job(struct queue *q, const struct queue_job *j, struct queue_reason *ret);
+/* Of several, in the order of their numbers, for the price of the last. */
+void queue_explain_jobs(struct queue *q, const struct queue_job *const *jobs, size_t count, struct queue_reason *ret);
+/* Items of an open list: what runs, and what these jobs that wait may expect. */
+void queue_plan_json(struct queue *q, struct buf *b, const struct queue_job *const *jobs, size_t count);
+
+/* ---- queue_tell.c ---- */
+void queue_tell_start(struct queue *q, const struct queue_run *r);
+void queue_tell_end(struct queue *q, const struct queue_job *j, const struct wire_run *w, enum job_state state,
+                    bool again);
