@@ -48,7 +48,7 @@ void crash_point(void) {
     pthread_mutex_lock(&self.lock);
     bool is_now = is_here(wanted(variable, text, sizeof text));
     pthread_mutex_unlock(&self.lock);
-    if (!is_now) return;
+    if (!is_now || !variable) return;
     if (*variable == '@') unlink(variable + 1);
     kill(getpid(), SIGKILL);
 }

@@ -96,11 +96,10 @@ static int read_run(const char *dir, struct error *e) {
 /* ---- mounts ---- */
 
 static bool is_below(const char *path, const char *roots) {
-    char real[PATH_MAX], root[PATH_MAX];
-    for (const char *at = roots; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
-        int len = (int)strcspn(at, ",");
-        snprintf(root, sizeof root, "%.*s", len, at);
-        if (!len || !realpath(root, real)) continue;
+    char real[PATH_MAX], list[sizeof self.settings.jobs_mount_roots], *rest;
+    snprintf(list, sizeof list, "%s", roots);
+    for (char *root = strtok_r(list, ",", &rest); root; root = strtok_r(NULL, ",", &rest)) {
+        if (!realpath(root, real)) continue;
         size_t n = strlen(real);
         if (strcmp(real, "/") == 0 || (strncmp(path, real, n) == 0 && (path[n] == '/' || !path[n]))) return true;
     }
