@@ -12,9 +12,9 @@
  * Where to aim. Readings are whole degrees, and the die swings around its mean with the power of one and the same work:
  * the peaks of that swing may pass the target by less than a degree. */
 #define ALLOW_C 0.6
-#define EASE_C 0.65         /* more, where clocks are set: they are rounded down, so it is cooler than was asked for */
-#define AIM_MOST_C (-0.903) /* above the target, for a card whose readings stand still ... */
-#define AIM_SHAKE 1.7       /* ... and so much lower for each degree that they swing ... */
+#define EASE_C 0.65 /* more where clocks are set: coarse steps, rounded down, and power follows them by what runs */
+#define AIM_MOST_C (-0.903)   /* above the target, for a card whose readings stand still ... */
+#define AIM_SHAKE 1.7         /* ... and so much lower for each degree that they swing ... */
 #define AIM_SHAKE_FREE_C 0.15 /* ... beyond this */
 
 /* Power and temperature, made alike before they are compared. */

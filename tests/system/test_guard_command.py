@@ -445,12 +445,17 @@ def test_refused_at_reload_and_the_old_settings_stay(place):
         i.ready(2)
         calls = [GPUMGR, "config", "--resolved", "--dir", i.dir, "--gpu-library", "/nonexistent.so", "--config", file]
         assert subprocess.run(calls, env=i.env, capture_output=True).returncode == 0
+        targets = lambda: [g["guard"].get("target") for g in i.status()["gpus"]]
+        before = wait_for(lambda: None not in targets() and targets(), "targets of both cards")
         file.write_text('{"guard": {"hot_c": 95}}')
         got = subprocess.run(calls, env=i.env, capture_output=True, text=True)
         assert got.returncode == 2 and "guard.hot_c" in got.stderr and "30 to 89" in got.stderr
         i.process.send_signal(signal.SIGHUP)
         wait_for(lambda: any("guard.hot_c" in json.dumps(line) for line in i.log()), "the refusal is logged")
-        assert i.process.poll() is None
+        assert i.process.poll() is None and targets() == before
+        file.write_text('{"guard": {"hot_c": 70}}')
+        i.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: targets() == [70, 70], "a good one is taken")
 
 
 # ---- systemd ----
