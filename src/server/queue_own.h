@@ -5,6 +5,7 @@
 #include "model/plan.h"
 #include "net/loop.h"
 #include "server/queue.h"
+#include "server/worker.h"
 
 #define QUEUE_ENDED_NS (600 * NS_PER_S) /* jobs that are over stay in memory for so long */
 #define QUEUE_ENDED_MAX 2000
@@ -120,6 +121,7 @@ struct queue {
     size_t users;
     struct queue_past *past;
     struct plan *plan;
+    struct worker *notifier; /* for those whom jobs name; ends with the process */
     struct queue_retry *retries;
     struct queue_ask_open *asks, **asks_last;
     size_t asks_open;

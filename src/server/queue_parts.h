@@ -91,6 +91,9 @@ void queue_explain_jobs(struct queue *q, const struct queue_job *const *jobs, si
 /* Items of an open list: what runs, and what these jobs that wait may expect. */
 void queue_plan_json(struct queue *q, struct buf *b, const struct queue_job *const *jobs, size_t count);
 
+/* ---- queue_notify.c ---- */
+void queue_notify(struct queue *q, const struct queue_job *j, const struct event *ev);
+
 /* ---- queue_tell.c ---- */
 void queue_tell_start(struct queue *q, const struct queue_run *r);
 void queue_tell_end(struct queue *q, const struct queue_job *j, const struct wire_run *w, enum job_state state,

@@ -56,6 +56,9 @@ int queue_admit(struct queue *q, const struct job_spec *s, const char *node, str
         return fail(e, -EINVAL, "%s: %s on %d GPU%s is wanted, and %d of %s can have that; the largest has %s",
                     s->share_bytes ? "share" : "memory", want, s->gpus, s->gpus == 1 ? "" : "s", fit, node, have);
     }
+    for (const char *word = NULL; (word = job_word_next(&s->notify, word));)
+        if (strncmp(word, "command:", 8) == 0)
+            return fail(e, -EPERM, "notify: commands are not run here: they would run as the server, not as you");
     if (q->settings->jobs_user_gpus && s->gpus > q->settings->jobs_user_gpus)
         return fail(e, -EINVAL, "gpus: %d are wanted, and one user may have %d at once (jobs.user_gpus)", s->gpus,
                     q->settings->jobs_user_gpus);

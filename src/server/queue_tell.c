@@ -13,6 +13,7 @@ static void tell(struct queue *q, const struct queue_job *j, enum event_severity
                        .code = (int32_t)(j->id & INT32_MAX)};
     snprintf(ev.kind, sizeof ev.kind, "%s", kind);
     snprintf(ev.text, sizeof ev.text, "%s", text);
+    queue_notify(q, j, &ev);
     if (q->on_event) q->on_event(q->event_ctx, j->node, &ev);
 }
 

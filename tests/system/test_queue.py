@@ -1,7 +1,10 @@
 """The queue in the server, with a node by hand: what it grants, what it stores, what it tells, whoever dies."""
 
+import http.server
+import json
 import re
 import subprocess
+import threading
 
 import pytest
 
@@ -335,3 +338,26 @@ def test_a_submission_is_synced_before_it_is_acknowledged(tmp_path):
             assert synced, f"acknowledged before it was synced: {line}"
             synced, answers = False, answers + 1
     assert answers == 3
+
+
+def test_whom_a_job_names_is_told(server, node):
+    told = []
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as receiver:
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        where = f"webhook:http://127.0.0.1:{receiver.server_port}/"
+        node.submit(job_record(("exit", "3"), name="train", notify=(where,)))
+        wait_for(lambda: len(told) == 2, "start and failure are told")
+        receiver.shutdown()
+    assert "has started" in json.dumps(told[0]) and "failed with exit code 3" in json.dumps(told[1])
+    refused = node.submit(job_record(("x",), notify=("command:rm -rf /",)))
+    assert refused["result"] < 0 and refused["text"].startswith("notify: commands are not run here")
