@@ -352,6 +352,10 @@ int jobs_open(const struct instance *where, const struct settings *s, const char
     return r;
 }
 
+void jobs_close(void) {
+    if (*jobs_own.starting.cgroup) (void)rmdir(jobs_own.starting.cgroup); /* not while jobs are in it */
+}
+
 int jobs_start(struct error *e) {
     pthread_attr_t attr;
     pthread_t thread;

@@ -14,6 +14,8 @@ int jobs_open(const struct instance *where, const struct settings *s, const char
     MUST_CHECK;
 /* After the tracker was started. */
 int jobs_start(struct error *e) MUST_CHECK;
+/* The node ends: what jobs do not need is put away. */
+void jobs_close(void);
 void jobs_reload(const struct settings *s);
 
 /* Readable when there is something for jobs_put. */

@@ -56,7 +56,11 @@ void starting_cgroup(const struct starting *s, const struct run *run, char *ret,
 
 static void make_cgroup(const struct starting *s, const struct run *run, char *ret, size_t room) {
     starting_cgroup(s, run, ret, room);
-    if (*ret && mkdir(ret, 0755) < 0 && errno != EEXIST) ret[0] = 0;
+    if (*ret && mkdir(ret, 0755) < 0 && errno == ENOENT) { /* somebody tidied up */
+        (void)mkdir(s->cgroup, 0755);
+        (void)mkdir(ret, 0755);
+    }
+    if (*ret && access(ret, F_OK) < 0) ret[0] = 0;
 }
 
 int starting_init(struct starting *s, const struct settings *settings, const struct instance *where, struct error *e) {

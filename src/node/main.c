@@ -287,6 +287,7 @@ int main(int argc, char **argv) {
     self.heart->beat_ns = self.heart->ready_ns = clock_boot_ns();
     loop();
     tasks_stop();
+    jobs_close();
     uplink_done(&self.uplink);
     host_free(self.host);
     engine_free(self.engine);

@@ -51,13 +51,14 @@ class Place:
         return self
 
     def __exit__(self, *_):
-        if self.server:
+        """Jobs outlive us by design: those that a test left are ended while their directories say who they are."""
+        if self.server and not self.server.is_over:
             self.server.close()
+        shims = [r["shim_pid"] for d in self.i.dir.glob("jobs/*/state") for r in s.records(d) if r["kind"] == s.INTENT]
+        for pid in shims:
+            if is_alive(pid) and b"gpumgr-shim" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                s.stop(pid, grace=0)
         self.i.__exit__()
-        for d in self.i.dir.glob("jobs/*/state"):
-            for r in s.records(d):
-                if r["kind"] == s.STARTED and is_alive(r["pid"]):
-                    os.kill(r["pid"], signal.SIGKILL)
 
     def submit(self, *command, uid=None, caller=None, cwd="/", env=None, umask=0o022, **more):
         c = caller or Caller(self.run, uid)
