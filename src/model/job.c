@@ -48,6 +48,10 @@ static void name_put(const char *text, size_t n, char ret[JOB_NAME_MAX]) {
     ret[n] = 0;
 }
 
+static bool is_before_name(const char *word, bool is_env) {
+    return word[0] == '-' || is_interpreter(last_part(word)) || (is_env && strchr(word, '='));
+}
+
 void job_name_make(const struct job_spec *s, char ret[JOB_NAME_MAX]) {
     if (s->image && s->image[0]) {
         const char *name = last_part(s->image);
@@ -55,7 +59,13 @@ void job_name_make(const struct job_spec *s, char ret[JOB_NAME_MAX]) {
         if (ret[0]) return;
     }
     const char *first = job_word_next(&s->command, NULL), *at = first;
-    while (at && (at[0] == '-' || is_interpreter(last_part(at)))) at = job_word_next(&s->command, at);
+    bool is_env = false;
+    while (at && is_before_name(at, is_env)) {
+        is_env |= strcmp(last_part(at), "env") == 0;
+        bool takes_next = is_env && strcmp(at, "-u") == 0;
+        at = job_word_next(&s->command, at);
+        if (at && takes_next) at = job_word_next(&s->command, at);
+    }
     if (!at) at = first ? first : "";
     at += strspn(at, " ");
     char word[JOB_NAME_MAX];

@@ -210,16 +210,17 @@ static void names(void **state) {
         const char *image, *want;
         struct job_words command;
     } rows[] = {
-        {"",                     "train.py",   {"python3.11\0-u\0/home/x/train.py", 30, 3}},
-        {"",                     "run.sh",     {"bash\0./run.sh", 14, 2}                  },
+        {"",                     "train.py",   {"python3.11\0-u\0/home/x/train.py", 30, 3}     },
+        {"",                     "train.py",   {"env\0-u\0PATH\0A=b\0python3\0train.py", 33, 6}},
+        {"",                     "run.sh",     {"bash\0./run.sh", 14, 2}                       },
         {"",
          "sleep",                              {"/bin/sleep\0"
           "9",
-          13, 2}                                                         },
-        {"",                     "python",     {"python", 7, 1}                           },
-        {"",                     "nvidia-smi", {"sh\0-c\0nvidia-smi | tail", 24, 3}       },
-        {"r.example/a/train:v1", "train",      {NULL, 0, 0}                               },
-        {"",                     "job",        {" ", 2, 1}                                },
+          13, 2}                                                              },
+        {"",                     "python",     {"python", 7, 1}                                },
+        {"",                     "nvidia-smi", {"sh\0-c\0nvidia-smi | tail", 24, 3}            },
+        {"r.example/a/train:v1", "train",      {NULL, 0, 0}                                    },
+        {"",                     "job",        {" ", 2, 1}                                     },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char name[JOB_NAME_MAX];
