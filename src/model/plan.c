@@ -90,11 +90,13 @@ static void add_runs(struct plan *p) {
 }
 
 /* What passes by itself, if it is young: the memory of a process that has just ended, a card that cools down. Whoever is
- * ahead must not lose the other GPUs to somebody else over it. */
+ * ahead must not lose the other GPUs to somebody else over it. A process outside the queue may be the rest of a run that
+ * ended a moment ago, but not for long. */
 static bool may_pass(const struct plan_gpu *g, int64_t now_ns) {
     static const uint32_t passing = BIT(OCCUPANCY_MEMORY) | BIT(OCCUPANCY_BUSY) | BIT(OCCUPANCY_HOT) |
                                     BIT(OCCUPANCY_UNKNOWN) | BIT(OCCUPANCY_FOREIGN);
-    return (passing & BIT(g->verdict)) && g->since_ns && now_ns - g->since_ns < PLAN_SOON_NS;
+    int64_t young_ns = g->verdict == OCCUPANCY_FOREIGN ? PLAN_REST_NS : PLAN_SOON_NS;
+    return (passing & BIT(g->verdict)) && g->since_ns && now_ns - g->since_ns < young_ns;
 }
 
 /* What of it nobody has now, whoever it may be kept for. */

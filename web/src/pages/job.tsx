@@ -30,7 +30,7 @@ function Facts({ j, now }: { j: Job; now: number }): JSX.Element {
     ['State', j.state, isOver(j) ? endWords(j) : j.state === 'waiting' || j.state === 'held' ? (j.place ? `place ${j.place}` : 'not in line yet') : j.text ?? j.state_text ?? ''],
     j.started === null ? ['Starts in', startsIn(j, now), j.starts_at === null ? '' : moment(j.starts_at, now)] : ['Started', moment(j.started, now), `waited ${duration(j.started - j.submitted)}`],
     [isOver(j) ? 'Took' : 'Runs for', ran === null ? '–' : show('seconds', ran), j.time_limit_s === null ? 'no time limit' : `of at most ${duration(j.time_limit_s)}`],
-    ['GPU time used', j.gpu_seconds === null || !held ? '–' : percent(Math.min(1, j.gpu_seconds / held)), j.gpu_seconds === null ? '' : `${show('seconds', j.gpu_seconds)} of ${show('seconds', held)} held`],
+    ['GPU time used', !j.gpu_seconds || !held ? '–' : percent(Math.min(1, j.gpu_seconds / held)), !j.gpu_seconds ? (isOver(j) ? '' : 'told when it has ended') : `${show('seconds', j.gpu_seconds)} of ${show('seconds', held)} held`],
     ['Memory, most', j.memory_peak_bytes ? bytes(j.memory_peak_bytes) : '–', j.energy_joules ? `${show('joules', j.energy_joules)} of energy` : ''],
   ];
   return <dl class="facts">{rows.map(([name, value, note]) => <div class={`fact${name === 'State' && mood(j) === 'bad' ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;

@@ -76,7 +76,7 @@ function Running({ jobs, now, who, onProblem, again }: TableProps): JSX.Element 
                   <td class="num" data-label="Runs for">{ran === null ? '' : duration(ran)}</td>
                   <td class="num" data-label="Time limit">{j.time_limit_s === null ? 'none' : duration(j.time_limit_s)}</td>
                   <td class="num" data-label="Memory, most">{j.memory_peak_bytes ? bytes(j.memory_peak_bytes) : ''}</td>
-                  <td class="num" data-label="GPU time used">{j.gpu_seconds !== null && held > 0 ? percent(Math.min(1, j.gpu_seconds / held)) : ''}</td>
+                  <td class="num" data-label="GPU time used">{j.gpu_seconds && held > 0 ? percent(Math.min(1, j.gpu_seconds / held)) : ''}</td>
                   <td class="num"><CancelJob job={j} who={who} onProblem={onProblem} again={again} /></td>
                 </tr>
               );
@@ -152,7 +152,7 @@ export function QueuePage({ who }: { who: Who }): JSX.Element {
       </PageHead>
       {(problem || trouble) && <Problem>{problem || trouble}</Problem>}
       <Plan slots={slotsOf(answer)} now={now} hours={Number(hours)} />
-      <Waiting jobs={answer.waiting} count={answer.waiting_count} {...table} />
+      <Waiting jobs={[...answer.waiting].sort((a, b) => (a.place ?? Infinity) - (b.place ?? Infinity))} count={answer.waiting_count} {...table} />
       <Running jobs={answer.running} {...table} />
       <Taken gpus={answer.gpus} now={now} />
       <Finished now={now} />
