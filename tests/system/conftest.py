@@ -54,6 +54,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(item.module.__name__))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def everybody_may_pass(tmp_path_factory):
+    """Tests become other users and go to directories of their own below pytest's: a worker has one level more there."""
+    base = tmp_path_factory.getbasetemp()
+    for path in (base, base.parent):
+        if path.name.startswith(("pytest-", "popen-")):
+            path.chmod(0o755)
+
+
 @pytest.fixture
 def place():
     """A directory on tmpfs with a short path: sockets live in it."""
