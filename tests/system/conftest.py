@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items):
 def everybody_may_pass(tmp_path_factory):
     """Tests become other users and go to directories of their own below pytest's: a worker has one level more there."""
     base = tmp_path_factory.getbasetemp()
-    for path in (base, base.parent):
+    for path in (base, *base.parents):
         if path.name.startswith(("pytest-", "popen-")):
             path.chmod(0o755)
 
