@@ -163,7 +163,7 @@ void belonging_parse(const char *cgroup, struct belonging *ret) {
 }
 
 const char *belonging_kind_name(enum belonging_kind kind) {
-    static const char *const names[BELONGING_KINDS] = {"none",       "session", "unit",   "lxc",   "slurm",
+    static const char *const names[BELONGING_KINDS] = {"none",       "session", "unit",   "lxc",    "slurm",
                                                        "containerd", "crio",    "podman", "docker", "job"};
     return (unsigned)kind < BELONGING_KINDS ? names[kind] : "none";
 }

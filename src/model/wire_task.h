@@ -73,8 +73,7 @@ struct wire_container {
     struct slack slack;           /* last_miss_ns by the boot clock */
     double gpu_seconds, energy_joules;
     uint64_t memory_bytes;
-    uint32_t periods,
-        period_hit; /* judged so far, and those in which a task began */
+    uint32_t periods, period_hit; /* judged so far, and those in which a task began */
 };
 
 void wire_put_container(struct buf *b, const struct wire_container *c);
