@@ -7,12 +7,14 @@
 
 #include "base/clock.h"
 #include "model/wire_run.h"
+#include "node/announce.h"
 #include "node/jobs.h"
 #include "node/owners.h"
 #include "node/tracks.h"
 
 #define LOOK_NS (3 * NS_PER_MS)    /* after an end, until the memory is seen to be free */
 #define LOOK_MOST_NS (NS_PER_S)    /* but not for longer */
+#define ASK_NS (50 * NS_PER_MS)    /* between two such questions to the samplers */
 #define WORKS_RATIO 0.02           /* below this nobody works on it */
 #define MEMORY_STEP (256ull << 20) /* a change that is worth telling */
 
@@ -29,9 +31,12 @@ struct seen {
 static struct {
     pthread_mutex_t lock; /* of seen: the tracker writes, the main thread reads */
     struct seen of[TRACKS_GPUS];
-    int64_t next_ns;
-    bool is_changed;
+    int64_t next_ns, asked_ns;
+    bool is_changed, is_left; /* is_left: the last process of a GPU has just ended */
+    struct instance where;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_ns = INT64_MAX};
+
+void frees_begin(const struct instance *where) { self.where = *where; }
 
 int64_t frees_next_ns(void) { return self.next_ns; }
 
@@ -111,8 +116,10 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
         .now_ns = now_ns, .has_processes = g->has_list, .is_granted = owners_has_gpu(inv->uuid)};
     memcpy(w.uuid, inv->uuid, sizeof w.uuid);
     count(g, &f, &w);
-    if (f.foreign + f.ours < s->listed || (s->was_granted && !f.is_granted)) s->end_ns = now_ns;
+    bool has_left = f.foreign + f.ours < s->listed;
+    if (has_left || (s->was_granted && !f.is_granted)) s->end_ns = now_ns;
     s->listed = f.foreign + f.ours;
+    self.is_left |= has_left && !s->listed;
     s->was_granted = f.is_granted;
     f.end_ns = s->end_ns;
     bool is_read = ring_state(&one->ring, d, &state);
@@ -142,9 +149,14 @@ void frees_judge(int64_t now_ns) {
             if (bit >= 0) judge(one, d, bit, now_ns);
         }
     }
-    bool is_changed = self.is_changed;
+    bool is_changed = self.is_changed, is_left = self.is_left && now_ns - self.asked_ns >= ASK_NS;
+    self.is_left = false;
     pthread_mutex_unlock(&self.lock);
     if (is_changed) jobs_nudge();
+    if (!is_left) return;
+    /* Whoever waits for this GPU waits until its memory is seen to be free: the next round may be a second away. */
+    self.asked_ns = now_ns;
+    announce_look(&self.where, (unsigned)tracker.settings.workers);
 }
 
 void frees_put(struct uplink *u, bool all) {

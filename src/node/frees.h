@@ -4,7 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/instance.h"
 #include "node/uplink.h"
+
+/* Before all others. */
+void frees_begin(const struct instance *where);
 
 /* For the tracker's thread, under its lock: judges every GPU by what is known now. */
 void frees_judge(int64_t now_ns);

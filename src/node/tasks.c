@@ -159,12 +159,14 @@ static void on_timer(int64_t now_ns) {
     tracker_round(now_ns);
 }
 
-static void take_ends(void) {
+static bool take_ends(void) {
     uint64_t times;
     uint32_t slot;
     int64_t end_ns;
-    if (read(tracker.ended, &times, sizeof times) < 0 && errno != EAGAIN) return;
-    while (ends_take(&slot, &end_ns)) track_exit(slot, end_ns);
+    bool has_any = false;
+    if (read(tracker.ended, &times, sizeof times) < 0 && errno != EAGAIN) return false;
+    for (; ends_take(&slot, &end_ns); has_any = true) track_exit(slot, end_ns);
+    return has_any;
 }
 
 /* Ends come before lists: a number that is used again in the same moment is another process. */
@@ -173,7 +175,7 @@ static void on_events(const struct epoll_event *ev, int n, int64_t now_ns) {
     for (int i = 0; i < n; i++) woken |= BIT(ev[i].data.u64);
     /* Openings before lists: one that is listed may have opened its file after we were woken for something else. */
     if (woken & (BIT(AT_OPENS) | BIT(AT_BELL))) opens_read(&tracker.opens, now_ns);
-    take_ends();
+    if (take_ends() && !(woken & BIT(AT_BELL))) frees_judge(now_ns);
     if (woken & BIT(AT_ENGINE) && tracker.engine) take_facts(now_ns);
     if (woken & BIT(AT_BELL)) take_lists(now_ns);
     if (woken & BIT(AT_TIMER)) on_timer(now_ns);
@@ -289,6 +291,7 @@ int tasks_start(const struct instance *where, const struct settings *s, struct e
     for (int i = 0; i < WIRE_DEVICES_MAX; i++) tracker.bit[i] = -1;
     for (int i = 0; i < TRACKS_GPUS; i++) tracker.gpu[i].energy_j = tracker.gpu[i].idle_w = NAN;
     rings_init(&tracker.rings, where, (unsigned)s->workers);
+    frees_begin(where);
     int r = open_all(where, e);
     if (r < 0) return r;
     take_up(now_ns);
