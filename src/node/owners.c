@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "node/process.h"
+#include "node/seal.h"
 
 #define DEEPEST 64 /* generations */
-#define CONTAINER_PREFIX "gpumgr-"
 
 struct row {
     struct owner entry;
@@ -91,11 +91,21 @@ bool owners_of_process(pid_t pid, struct owner *ret) {
     return false;
 }
 
+void owners_container(const char *run, char ret[OWNERS_CONTAINER]) {
+    char own[SEAL_MARK];
+    seal_mark(run, own);
+    snprintf(ret, OWNERS_CONTAINER, "gpumgr-%.40s-%.8s", run, own);
+}
+
 bool owners_of_container(const char *container, struct owner *ret) {
-    size_t n = strlen(CONTAINER_PREFIX);
-    if (strncmp(container, CONTAINER_PREFIX, n) != 0) return false;
+    const struct row *r = NULL;
+    char name[OWNERS_CONTAINER];
+    if (strncmp(container, "gpumgr-", strlen("gpumgr-")) != 0) return false;
     pthread_mutex_lock(&self.lock);
-    const struct row *r = find(container + n);
+    for (unsigned i = 0; i < self.count && !r; i++) {
+        owners_container(self.of[i].entry.name, name);
+        if (strcmp(name, container) == 0) r = &self.of[i];
+    }
     if (r) *ret = r->entry;
     pthread_mutex_unlock(&self.lock);
     return r != NULL;

@@ -23,6 +23,9 @@ void owners_drop(const char *name);
 
 /* The run that a process belongs to: one of its ancestors is the run's shim. */
 bool owners_of_process(pid_t pid, struct owner *ret);
-/* The run of a container of ours ("gpumgr-17.0.1"). */
+/* What the container of a run is called: by its instance, for several may share an engine. */
+#define OWNERS_CONTAINER 96
+void owners_container(const char *run, char ret[OWNERS_CONTAINER]);
+/* The run of a container of ours. */
 bool owners_of_container(const char *container, struct owner *ret);
 bool owners_has_gpu(const char *uuid);

@@ -24,6 +24,7 @@
 #include "model/settings.h"
 #include "model/wire_run.h"
 #include "node/docker_ask.h"
+#include "node/owners.h"
 #include "node/runs.h"
 #include "node/seal.h"
 
@@ -42,7 +43,8 @@ struct mount_of {
 
 static struct {
     struct settings settings;
-    char socket[108], name[80]; /* of the engine; of the container */
+    char socket[108];                              /* of the engine */
+    char run[OWNERS_NAME], name[OWNERS_CONTAINER]; /* of the run and of its container */
     struct wire_grant grant;
     struct buf grant_bytes, plain, element;
     struct seal_context who;
@@ -68,10 +70,14 @@ static int read_settings(const char *path, struct error *e) {
 static int name_of(const char *dir, struct error *e) {
     const char *slash = strrchr(dir, '/');
     struct wire_run_key k;
+    char path[PATH_MAX];
     if (!slash || !run_parse_name(slash + 1, &k)) return fail(e, -EINVAL, "%s: is not the directory of a run", dir);
-    snprintf(self.name, sizeof self.name, "gpumgr-%s", slash + 1);
+    snprintf(self.run, sizeof self.run, "%s", slash + 1);
     snprintf(self.dir, sizeof self.dir, "%s", dir);
-    return 0;
+    snprintf(path, sizeof path, "%.4000s/../..", dir);
+    int r = seal_open_key(path, e);
+    if (r >= 0) owners_container(self.run, self.name);
+    return r;
 }
 
 /* The seal is broken here once more: nothing but what was submitted gets to the engine. */
@@ -84,8 +90,6 @@ static int read_run(const char *dir, struct error *e) {
     if (r >= 0) r = wire_frame(self.grant_bytes.s, self.grant_bytes.len, &f, e);
     if (r == 0) r = fail(e, -EPROTO, "%s: is not whole", path);
     if (r >= 0) r = wire_get_grant(&f, &self.grant, e);
-    snprintf(path, sizeof path, "%.4000s/../..", dir);
-    if (r >= 0) r = seal_open_key(path, e);
     if (r >= 0) r = seal_break(&self.grant.sealed, &self.plain, &self.who, e);
     if (r >= 0) r = job_decode(self.grant.sealed.record, self.grant.sealed.record_len, &whole, e);
     if (r >= 0) r = job_element(&whole, self.grant.key.element, &self.element, e);
@@ -259,7 +263,7 @@ static void put_labels(struct buf *b) {
     json_open(b, '{');
     snprintf(text, sizeof text, "%" PRId64, self.grant.key.job);
     json_pair_str(b, "gpumgr.job", text);
-    json_pair_str(b, "gpumgr.run", self.name + strlen("gpumgr-"));
+    json_pair_str(b, "gpumgr.run", self.run);
     snprintf(text, sizeof text, "%" PRId64 "s", left_s);
     if (self.spec.finish_by_ns && left_s > 0) json_pair_str(b, "gpumgr.deadline", text);
     json_close(b, '}');

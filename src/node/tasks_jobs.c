@@ -7,12 +7,11 @@
 #include "node/tasks.h"
 #include "node/tracks.h"
 
-#define CONTAINER_PREFIX "gpumgr-"
-
 static bool is_of(const struct gpumgr_task *k, const char *run) {
     if (k->kind == BELONGS_TO_JOB) return strcmp(k->container_id, run) == 0;
-    size_t n = strlen(CONTAINER_PREFIX);
-    return strncmp(k->container, CONTAINER_PREFIX, n) == 0 && strcmp(k->container + n, run) == 0;
+    char name[OWNERS_CONTAINER];
+    owners_container(run, name);
+    return strcmp(k->container, name) == 0;
 }
 
 static void add_live(const char *run, struct task_figures *ret) {

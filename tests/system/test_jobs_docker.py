@@ -67,8 +67,8 @@ def test_it_runs_as_its_user_with_nothing_more(spot):
 def test_what_the_engine_is_told(spot):
     p = spot
     key = start(p, "sleep", "1000")
-    name = "gpumgr-%d.%d.%d" % key
-    wait_for(lambda: name in p.docker("ps", "--format", "{{.Names}}").stdout, "the container runs", 60)
+    start_of_name = "gpumgr-%d.%d.%d-" % key  # and a part that no other instance has
+    name = wait_for(lambda: next((n for n in p.docker("ps", "--format", "{{.Names}}").stdout.split() if n.startswith(start_of_name)), None), "the container runs", 60)
     form = "{{.HostConfig.Privileged}} {{.HostConfig.NetworkMode}} {{.HostConfig.PidMode}} {{.HostConfig.IpcMode}} {{.Config.User}} {{index .Config.Labels \"gpumgr.job\"}}"
     said = p.docker("inspect", "-f", form, name).stdout.split()
     assert said[0] == "false" and "host" not in said and said[-2:] == [f"{NOBODY}:{NOBODY}", str(key[0])]
