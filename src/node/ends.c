@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define STACK_BYTES (64 * 1024)
 #define AT_ONCE 64
@@ -45,21 +46,10 @@ static void *run(void *arg) {
 }
 
 int ends_start(int wake_fd, struct error *e) {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
     self.wake = wake_fd;
     self.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (self.epoll < 0) return fail_errno(e, errno, "epoll");
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    int r = pthread_create(&thread, &attr, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return r ? fail_errno(e, r, "a thread for ends") : 0;
+    return thread_start(run, NULL, STACK_BYTES, "ends", e);
 }
 
 /* Once only: it stays readable until it is closed. */

@@ -21,6 +21,7 @@
 #include "base/crash_point.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "node/account.h"
 #include "node/announce.h"
 #include "node/jobs_own.h"
@@ -356,17 +357,4 @@ void jobs_close(void) {
     if (*jobs_own.starting.cgroup) (void)rmdir(jobs_own.starting.cgroup); /* not while jobs are in it */
 }
 
-int jobs_start(struct error *e) {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    int r = pthread_create(&thread, &attr, run_thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return r ? fail_errno(e, r, "a thread for jobs") : 0;
-}
+int jobs_start(struct error *e) { return thread_start(run_thread, NULL, STACK_BYTES, "jobs", e); }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "node/bells.h"
 #include "node/ends.h"
 #include "node/frees.h"
@@ -252,20 +253,7 @@ static int open_all(const struct instance *where, struct error *e) {
     return r;
 }
 
-static int start_thread(struct error *e) {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    int r = pthread_create(&thread, &attr, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return r ? fail_errno(e, r, "a thread for tasks") : 0;
-}
+static int start_thread(struct error *e) { return thread_start(run, NULL, STACK_BYTES, "tasks", e); }
 
 /* In a container without the host's pids those of the driver are somebody else's here. */
 static bool knows_pids(const struct settings *s) {
