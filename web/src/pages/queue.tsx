@@ -14,6 +14,7 @@ import { Plan } from '../parts/plan';
 import { say } from '../parts/say';
 import { Busy, PageHead, Problem, Segment, useTitle } from '../parts/small';
 import { Sure } from '../parts/sure';
+import { WorkTabs } from '../parts/work_tabs';
 
 const WINDOWS = [{ key: '1', name: '1 h' }, { key: '2', name: '2 h' }, { key: '8', name: '8 h' }, { key: '24', name: '24 h' }];
 
@@ -146,6 +147,7 @@ export function QueuePage({ who }: { who: Who }): JSX.Element {
   const table = { now, who, onProblem: setProblem, again };
   return (
     <>
+      <WorkTabs />
       <PageHead title="Queue" crumb={`${answer.waiting_count} waiting · ${answer.running.length} running`}>
         <Segment label="How far the plan goes" value={hours} options={WINDOWS} onPick={(k) => goQuery((q) => (k === '2' ? q.delete('plan') : q.set('plan', k)), true)} />
         <a class="button main" href={href('submit')}>Submit a job</a>

@@ -11,10 +11,11 @@ import { href, usePlace } from '../live/route';
 import { store } from '../live/store';
 import { chooseTheme, onTheme, theme } from '../live/theme';
 import { alarm, Voice } from './say';
+import { workPaths } from './work_tabs';
 
 const PAGES: { path: string; name: string; also?: string[] }[] = [
   { path: '', name: 'Overview', also: ['gpus'] },
-  { path: 'queue', name: 'Queue', also: ['jobs', 'submit'] },
+  { path: 'queue', name: 'Queue', also: workPaths() },
   { path: 'tasks', name: 'Tasks', also: ['containers'] },
   { path: 'compare', name: 'Compare' },
   { path: 'events', name: 'Events' },
