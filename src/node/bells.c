@@ -1,7 +1,6 @@
 #include "node/bells.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/shm.h"
+#include "base/thread.h"
 #include "model/ring.h"
 
 #define STACK_BYTES (64 * 1024)
@@ -76,23 +76,14 @@ static void *run(void *arg) {
 }
 
 void bells_start(const struct instance *where, unsigned workers, int fd) {
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
     for (unsigned i = 0; i < workers; i++) {
-        pthread_t thread;
+        struct error e;
         struct bell *b = calloc(1, sizeof *b); /* lives as long as its thread: for good */
         if (!b) break;
         instance_path(where, b->path, sizeof b->path, "ring.%u", i);
         b->fd = fd;
-        if (pthread_create(&thread, &attr, run, b) == 0) continue;
-        log_line(LOG_WARN, "thread", -1, "nobody waits on %s: tasks are noticed once a second", b->path);
+        if (thread_start(run, b, STACK_BYTES, "the ring", &e) >= 0) continue;
+        log_line(LOG_WARN, "thread", -1, "nobody waits on %s: tasks are noticed once a second: %s", b->path, e.text);
         free(b);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
 }

@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "node/announce.h"
 #include "node/births.h"
 #include "node/engine_talk.h"
@@ -459,19 +459,6 @@ static void *run(void *arg) {
 
 /* ---- for the others ---- */
 
-static int start_thread(struct engine *g) {
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    int r = pthread_create(&g->thread, &attr, run, g);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return r;
-}
-
 int engine_new(const struct engine_setup *setup, struct engine **ret, struct error *e) {
     struct engine *g = calloc(1, sizeof *g);
     if (!g) return fail(e, -ENOMEM, "engines: no memory");
@@ -494,14 +481,15 @@ int engine_new(const struct engine_setup *setup, struct engine **ret, struct err
                                  .list_over = on_list_over,
                                  .described = on_described,
                                  .unknown = on_unknown};
-    int r = g->news_fd < 0 || g->wake_fd < 0 ? errno : start_thread(g);
-    if (r) {
+    int r = g->news_fd < 0 || g->wake_fd < 0 ? fail_errno(e, errno, "engines")
+                                             : thread_join_later(&g->thread, run, g, STACK_BYTES, "engines", e);
+    if (r < 0) {
         close(g->news_fd);
         close(g->wake_fd);
         births_close(&g->births);
         inside_close(&g->inside);
         free(g);
-        return fail_errno(e, r, "engines");
+        return r;
     }
     *ret = g;
     return 0;

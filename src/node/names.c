@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "node/person.h"
 
 #define BUCKETS 256u
@@ -173,17 +174,8 @@ static void *run(void *arg) {
 
 /* Under the lock. */
 static void start_thread(void) {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    self.has_thread = pthread_create(&thread, &attr, run, (void *)(uintptr_t)self.generation) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    struct error e;
+    self.has_thread = thread_start(run, (void *)(uintptr_t)self.generation, STACK_BYTES, "names", &e) >= 0;
 }
 
 /* Under the lock. A thread that does not come back from one pid must not keep the others without a name. */

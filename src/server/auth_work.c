@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 struct work {
     state_post_fn post;
     void *loop;
@@ -45,19 +47,15 @@ static void *work_thread(void *arg) {
 
 int work_new(state_post_fn post, void *loop, struct work **ret, struct error *e) {
     struct work *w = calloc(1, sizeof *w);
-    sigset_t all, before;
     if (!w) abort();
     w->post = post;
     w->loop = loop;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->news, NULL);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&w->thread, NULL, work_thread, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0) {
+    int r = thread_join_later(&w->thread, work_thread, w, 0, "passwords", e);
+    if (r < 0) {
         free(w);
-        return fail_errno(e, r, "the thread for passwords");
+        return r;
     }
     *ret = w;
     return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/crash_point.h"
+#include "base/thread.h"
 #include "server/state_schema.h"
 #include "server/state_sql.h"
 
@@ -125,16 +126,11 @@ static void *store_thread(void *arg) {
 }
 
 int state_start(struct state *s, state_post_fn post, void *loop, struct error *e) {
-    sigset_t all, before;
     s->post = post;
     s->loop = loop;
-    sigfillset(&all); /* signals are the loop's */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&s->thread, NULL, store_thread, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0) return fail_errno(e, r, "the store's thread");
-    s->is_started = true;
-    return 0;
+    int r = thread_join_later(&s->thread, store_thread, s, 0, "the state file", e);
+    s->is_started = r >= 0;
+    return r;
 }
 
 int state_submit(struct state *s, state_work_fn work, state_done_fn done, void *ctx, struct error *e) {

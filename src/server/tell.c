@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "model/message.h"
 #include "server/tell_store.h"
 #include "server/tell_way.h"
@@ -191,12 +192,8 @@ static void *way_main(void *ctx) {
 }
 
 static void way_begin_thread(struct way *w) {
-    sigset_t all, before;
-    if (w->has_thread) return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    w->has_thread = pthread_create(&w->thread, NULL, way_main, w) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    struct error e;
+    if (!w->has_thread) w->has_thread = thread_join_later(&w->thread, way_main, w, 0, "messages", &e) >= 0;
 }
 
 /* Hands the first message over when it is due and none is under way. */

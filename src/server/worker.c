@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
+
 struct work {
     struct work *next;
     worker_fn run, done;
@@ -50,14 +52,10 @@ int worker_new(struct loop *l, const char *name, unsigned most, struct worker **
     w->last = &w->first;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->more, NULL);
-    sigset_t all, before; /* signals are the loop's */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&w->thread, NULL, work_all, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r) {
+    int r = thread_join_later(&w->thread, work_all, w, 0, name, e);
+    if (r < 0) {
         free(w);
-        return fail_errno(e, r, "a thread (%s)", name);
+        return r;
     }
     pthread_setname_np(w->thread, name);
     *ret = w;
