@@ -103,6 +103,9 @@ static void head(const struct page *p) {
     buf_printf(p->out, "job %s  %s  %s%s%s  of %s", id.text, job_text(p->j, "name"), on, state.text, off,
                job_text(p->j, "user"));
     if (strcmp(job_text(p->j, "origin"), "account") == 0) buf_printf(p->out, " (%s)", job_text(p->j, "account"));
+    const struct json_tree *parent = json_tree_get(p->j, "parent");
+    if (parent && !json_tree_is_null(parent))
+        buf_printf(p->out, ", of %s %.0f", job_text(parent, "kind"), job_number(parent, "id"));
     buf_puts(p->out, "\n\n");
 }
 

@@ -65,6 +65,8 @@ struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e
                             .elements = row->elements ? row->elements : 1,
                             .at_once = row->at_once,
                             .origin = row->origin,
+                            .parent_kind = row->parent_kind,
+                            .parent = row->parent,
                             .priority = row->priority,
                             .is_held = row->is_held,
                             .user = queue_copy(row->user),
@@ -130,6 +132,7 @@ void queue_element_set(struct queue *q, struct queue_job *j, uint32_t element, e
     at->state = (uint8_t)to;
     if (to == JOB_WAITING && element < j->cursor) j->cursor = element;
     queue_touch(q, j);
+    queue_spawn_news(q, j);
 }
 
 void queue_job_settle(struct queue *q, struct queue_job *j) {
@@ -137,6 +140,7 @@ void queue_job_settle(struct queue *q, struct queue_job *j) {
     if (!job_state_is_over(state) || j->ended_ns) return;
     j->ended_ns = clock_real_ns();
     queue_touch(q, j);
+    queue_spawn_news(q, j);
     queue_resolve(q, j->id, state);
 }
 

@@ -51,6 +51,7 @@ static void put_real(struct buf *b, const char *key, double v, double scale) {
 
 static const char *const origins[QUEUE_ORIGIN_COUNT] = {
     [QUEUE_BY_SOCKET] = "socket", [QUEUE_BY_ACCOUNT] = "account", [QUEUE_BY_WATCHMEN] = "watchmen"};
+static const char *const parents[QUEUE_PARENT_COUNT] = {[QUEUE_OF_REPEAT] = "repeat", [QUEUE_OF_SERVICE] = "service"};
 
 /* ---- a job ---- */
 
@@ -129,6 +130,18 @@ static void put_run(struct buf *b, const struct queue *q, const struct job_spec 
     put_insight(b, s, w, s->gpus, clock_real_ns());
 }
 
+static void put_parent(struct buf *b, const struct queue_job_row *row) {
+    json_key(b, "parent");
+    if (row->parent_kind == QUEUE_OF_NOBODY || row->parent_kind >= QUEUE_PARENT_COUNT) {
+        json_nil(b);
+        return;
+    }
+    json_open(b, '{');
+    json_pair_str(b, "kind", parents[row->parent_kind]);
+    json_pair_int(b, "id", row->parent);
+    json_close(b, '}');
+}
+
 static void put_state(struct buf *b, enum job_state state, const char *text) {
     json_pair_str(b, "state", job_state_name(state));
     put_text(b, "state_text", text);
@@ -149,6 +162,7 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
     put_text(b, "account", row->account);
     json_pair_str(b, "origin", row->origin < QUEUE_ORIGIN_COUNT ? origins[row->origin] : "unknown");
     json_pair_str(b, "node", row->node);
+    put_parent(b, row);
     put_time(b, "submitted", row->submitted_ns);
     struct job_spec spec = *j->spec;
     spec.priority = row->priority; /* somebody may have moved it */
@@ -187,6 +201,8 @@ static void row_of(const struct queue_job *j, struct queue_job_row *ret) {
                                   .node = j->node,
                                   .text = j->text,
                                   .origin = j->origin,
+                                  .parent_kind = j->parent_kind,
+                                  .parent = j->parent,
                                   .state = (uint8_t)queue_job_state(j),
                                   .priority = j->priority,
                                   .elements = j->elements,

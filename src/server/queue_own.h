@@ -41,7 +41,8 @@ struct queue_run {
 struct queue_job {
     int64_t id, submitted_ns, ended_ns, asked_ns; /* asked: a lease's client was last heard of (boot clock) */
     uint32_t uid, elements, at_once, cursor;      /* cursor: no element before it waits */
-    uint8_t origin;
+    uint8_t origin, parent_kind;
+    int64_t parent;
     int priority;
     bool is_held, is_touched, is_changed; /* touched: the file says something else; changed: the streams do */
     char *user, *account, *node, *text;
@@ -103,6 +104,7 @@ struct queue_ask_open { /* a SEAL or LOG_ASK that waits for its answer */
 };
 
 struct flush; /* queue_flush.c */
+struct queue_spawner;
 
 struct queue {
     struct loop *loop;
@@ -129,8 +131,9 @@ struct queue {
     struct flush *flush; /* what the next commit carries; NULL: nothing yet */
     size_t touched;      /* jobs that may have something to write */
     bool is_posted, wants_pass, is_gpus_old, is_writing, is_stopping;
-    size_t dependents; /* jobs that wait for another */
-    int64_t pass_ns;   /* how long the last pass took */
+    size_t dependents;                                       /* jobs that wait for another */
+    const struct queue_spawner *spawner[QUEUE_PARENT_COUNT]; /* queue_spawn.h */
+    int64_t pass_ns;                                         /* how long the last pass took */
 };
 
 #include "server/queue_parts.h"

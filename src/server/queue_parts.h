@@ -17,6 +17,9 @@ void queue_job_settle(struct queue *q, struct queue_job *j);
 /* Others that waited for a job of this number, which is over in this state. */
 void queue_resolve(struct queue *q, int64_t id, enum job_state state);
 
+/* ---- queue_spawn.c ---- */
+void queue_spawn_news(struct queue *q, const struct queue_job *j); /* its parent hears how it stands */
+
 /* ---- queue_past.c ---- */
 void queue_past_add(struct queue *q, const char *user, const char *name, int64_t took_ns);
 int64_t queue_past_ns(const struct queue *q, const char *user, const char *name); /* 0: nothing is known */
@@ -63,6 +66,8 @@ void queue_tell_runs(struct queue *q, struct live_node *n);
 void queue_retry_tick(struct queue *q, int64_t now_ns);
 
 /* ---- queue_submit.c, queue_control.c ---- */
+/* Fills elements, priority and state of a job that is new, and of its row, which then points into it. */
+int queue_job_begin(struct queue_job *j, struct queue_job_row *row, struct error *e) MUST_CHECK;
 int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
 int queue_take_control(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
 void queue_cancel_elements(struct queue *q, struct queue_job *j, int64_t element, const char *text);

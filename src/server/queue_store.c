@@ -16,13 +16,13 @@ int queue_store_add(struct sql *db, const struct queue_job_row *rows, size_t cou
     int64_t first = 0;
     for (size_t i = 0; i < count; i++) {
         const struct queue_job_row *j = &rows[i];
-        int r =
-            sql_do(db, e,
-                   "INSERT INTO jobs(submitted,uid,user,account,node,origin,priority,elements,at_once,is_held,state,"
-                   "is_over,ended,text,record,seal) VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0,'',?,?)",
-                   "iisssiiiiiibb", j->submitted_ns, (int64_t)j->uid, j->user, j->account, j->node, (int64_t)j->origin,
-                   (int64_t)j->priority, (int64_t)j->elements, (int64_t)j->at_once, (int64_t)j->is_held,
-                   (int64_t)j->state, j->record, j->record_len, j->seal, j->seal_len);
+        int r = sql_do(
+            db, e,
+            "INSERT INTO jobs(submitted,uid,user,account,node,origin,priority,elements,at_once,is_held,state,"
+            "is_over,ended,text,record,seal,parent_kind,parent) VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0,'',?,?,?,?)",
+            "iisssiiiiiibbii", j->submitted_ns, (int64_t)j->uid, j->user, j->account, j->node, (int64_t)j->origin,
+            (int64_t)j->priority, (int64_t)j->elements, (int64_t)j->at_once, (int64_t)j->is_held, (int64_t)j->state,
+            j->record, j->record_len, j->seal, j->seal_len, (int64_t)j->parent_kind, j->parent);
         if (r < 0) return r;
         if (i == 0) first = sql_last_id(db);
     }

@@ -13,6 +13,9 @@
 /* By which way a job came. A watchmen client's is a lease: GPUs are set aside for him, nothing is started. */
 enum queue_origin { QUEUE_BY_SOCKET, QUEUE_BY_ACCOUNT, QUEUE_BY_WATCHMEN, QUEUE_ORIGIN_COUNT };
 
+/* Who made a job out of a record that was handed in once; QUEUE_OF_NOBODY: the one who handed it in. */
+enum queue_parent { QUEUE_OF_NOBODY, QUEUE_OF_REPEAT, QUEUE_OF_SERVICE, QUEUE_PARENT_COUNT };
+
 struct queue_job_row {
     int64_t id, submitted_ns, ended_ns; /* ended 0: not over */
     uint32_t uid;
@@ -20,6 +23,8 @@ struct queue_job_row {
     const char *node;           /* whose seal it is: it runs there or nowhere */
     const char *text;           /* what people should know about its end */
     uint8_t origin, state;      /* enum queue_origin, enum job_state */
+    uint8_t parent_kind;        /* enum queue_parent ... */
+    int64_t parent;             /* ... and its number */
     int priority;               /* its record's, or what somebody made of it */
     uint32_t elements, at_once;
     bool is_held; /* by somebody, until he lets it go */

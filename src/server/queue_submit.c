@@ -7,6 +7,7 @@
 #include "base/crash_point.h"
 #include "base/number.h"
 #include "server/queue_own.h"
+#include "server/queue_spawn.h"
 
 /* ---- what this machine can never run ---- */
 
@@ -157,24 +158,9 @@ static void add_done(void *ctx, int result, const struct error *e) {
     submission_free(s);
 }
 
-static int take_one(struct submission *s, const struct queue_submit *from, size_t i, int64_t now_ns, struct error *e) {
-    const struct wire_sealed *in = &from->jobs[i];
-    struct queue_job_row *row = &s->row[i];
-    *row = (struct queue_job_row){.submitted_ns = now_ns,
-                                  .uid = in->uid,
-                                  .user = in->user,
-                                  .account = from->account,
-                                  .node = from->node,
-                                  .origin = (uint8_t)from->origin,
-                                  .elements = 1,
-                                  .record = in->record,
-                                  .record_len = in->record_len};
-    struct queue_job *j = s->job[i] = queue_job_new(row, e);
-    if (!j) return -EINVAL;
-    int r = job_check(&j->spec, now_ns, e);
-    if (r >= 0) r = queue_admit(s->queue, &j->spec, from->node, e);
+int queue_job_begin(struct queue_job *j, struct queue_job_row *row, struct error *e) {
     unsigned elements, at_once;
-    if (r >= 0) r = job_elements(&j->spec, &elements, &at_once, e);
+    int r = job_elements(&j->spec, &elements, &at_once, e);
     if (r < 0) return r;
     j->elements = elements;
     j->at_once = at_once;
@@ -191,6 +177,27 @@ static int take_one(struct submission *s, const struct queue_submit *from, size_
     row->account = j->account;
     row->node = j->node;
     row->state = j->after_count ? JOB_HELD : JOB_WAITING;
+    return 0;
+}
+
+static int take_one(struct submission *s, const struct queue_submit *from, size_t i, int64_t now_ns, struct error *e) {
+    const struct wire_sealed *in = &from->jobs[i];
+    struct queue_job_row *row = &s->row[i];
+    *row = (struct queue_job_row){.submitted_ns = now_ns,
+                                  .uid = in->uid,
+                                  .user = in->user,
+                                  .account = from->account,
+                                  .node = from->node,
+                                  .origin = (uint8_t)from->origin,
+                                  .elements = 1,
+                                  .record = in->record,
+                                  .record_len = in->record_len};
+    struct queue_job *j = s->job[i] = queue_job_new(row, e);
+    if (!j) return -EINVAL;
+    int r = job_check(&j->spec, now_ns, e);
+    if (r >= 0) r = queue_admit(s->queue, &j->spec, from->node, e);
+    if (r >= 0) r = queue_job_begin(j, row, e);
+    if (r < 0) return r;
     row->seal_len = in->seal_len;
     buf_add(&s->seals, in->seal, in->seal_len);
     return 0;
@@ -199,6 +206,8 @@ static int take_one(struct submission *s, const struct queue_submit *from, size_
 int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitted_fn done, void *ctx,
                  struct error *e) {
     if (!from->count) return fail(e, -EINVAL, "there is no job in it");
+    int diverted = queue_spawn_take(q, from, done, ctx, e);
+    if (diverted) return diverted < 0 ? diverted : 0;
     struct submission *s = calloc(1, sizeof *s);
     if (!s) abort();
     s->queue = q;

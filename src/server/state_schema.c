@@ -62,6 +62,11 @@ static const char *const steps[] = {
     "CREATE TABLE usage(hour INTEGER NOT NULL, user TEXT NOT NULL, held_s REAL NOT NULL, used_s REAL NOT NULL,"
     "  energy_j REAL NOT NULL, wait_s REAL NOT NULL, runs INTEGER NOT NULL, failed INTEGER NOT NULL,"
     "  PRIMARY KEY(hour, user)) WITHOUT ROWID;",
+
+    /* What made a job: a slot of a repeat, a service (enum queue_parent). */
+    "ALTER TABLE jobs ADD COLUMN parent_kind INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN parent INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX jobs_parent ON jobs(parent_kind, parent, id) WHERE parent_kind<>0;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

@@ -46,6 +46,8 @@ static struct queue_job_row job_named(const char *user) {
                                   .seal_len = 5};
 }
 
+static int64_t parent_seen, parent_kind_seen;
+
 static int64_t add(const char *user) {
     struct queue_job_row row = job_named(user);
     struct error e;
@@ -67,6 +69,8 @@ static struct {
 static int see_job(void *ctx, const struct queue_job_row *j, struct error *e) {
     if (seen.jobs < 20) seen.id[seen.jobs] = j->id;
     seen.jobs++;
+    parent_seen = j->parent;
+    parent_kind_seen = j->parent_kind;
     snprintf(seen.user, sizeof seen.user, "%s", j->user);
     assert_int_equal(j->record_len, 7);
     memcpy(seen.record, j->record, 7);
@@ -91,6 +95,23 @@ static void look(void) {
     struct error e;
     memset(&seen, 0, sizeof seen);
     assert_int_equal(queue_store_read(db, 0, &reader, &e), 0);
+}
+
+static void whose_child_it_is(void **s) {
+    struct queue_job_row row = job_named("alice");
+    struct error e;
+    int64_t first;
+    row.parent_kind = QUEUE_OF_REPEAT;
+    row.parent = 12;
+    assert_int_equal(queue_store_add(db, &row, 1, &first, &e), 0);
+    look();
+    assert_int_equal(seen.jobs, 1);
+    assert_int_equal(parent_kind_seen, QUEUE_OF_REPEAT);
+    assert_int_equal(parent_seen, 12);
+    add("bob");
+    look();
+    assert_int_equal(parent_kind_seen, QUEUE_OF_NOBODY);
+    assert_int_equal(parent_seen, 0);
 }
 
 static void what_goes_in_comes_out(void **s) {
@@ -227,6 +248,7 @@ static void cordons_come_and_go(void **s) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {T(what_goes_in_comes_out),
+                                       T(whose_child_it_is),
                                        T(those_that_are_over_are_not_loaded),
                                        T(numbers_are_never_used_twice),
                                        T(a_batch_has_numbers_in_a_row),

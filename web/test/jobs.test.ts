@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Job, Queue } from '../src/api/types';
-import { endWords, fieldOf, jobKey, jobNumber, layPlan, mayControl, mood, NO_WISH, planSentence, ranges, Slot, slotsOf, specOf, startsIn, wants } from '../src/format/jobs';
+import { endWords, fieldOf, jobKey, jobNumber, layPlan, mayControl, mood, NO_WISH, parentWords, planSentence, ranges, Slot, slotsOf, specOf, startsIn, wants } from '../src/format/jobs';
 
 const GIB = 2 ** 30;
 const job = (over: Partial<Job> = {}): Job => ({
-  id: 17, element: null, name: 'train', state: 'waiting', state_text: null, account: null, granted: null, user: 'ada', uid: 1000, origin: 'command', command: ['train'], image: null, gpus: 1, scope: [], memory_bytes: null,
+  id: 17, element: null, name: 'train', state: 'waiting', state_text: null, account: null, granted: null, user: 'ada', uid: 1000, origin: 'command', parent: null, command: ['train'], image: null, gpus: 1, scope: [], memory_bytes: null,
   share_bytes: null, priority: 0, submitted: 100, started: null, ended: null, finish_by: null, time_limit_s: null, retries: 0, attempt: 0, node: null, gpu_uuids: [], gpu_indices: [],
   exit_code: null, signal: null, reason: null, text: null, labels: {}, after: [], array: null, place: 1, why: null, starts_at: null, sooner: null, insight: null, gpu_seconds: null,
   energy_joules: null, cpu_seconds: null, memory_peak_bytes: null, log_bytes: null, ...over,
@@ -39,6 +39,8 @@ test('jobs: names, states and ends', () => {
   assert.equal(jobNumber(job({ element: 4 })), 'job 17[4]');
   assert.equal(jobNumber(job({ array: '1-100%8' })), 'job 17[1-100%8]');
   assert.equal(jobNumber(job({ origin: 'watchmen' })), 'watchmen client 17');
+  assert.equal(parentWords(job()), '');
+  assert.equal(parentWords(job({ parent: { kind: 'repeat', id: 3 } })), 'of repeat train');
   assert.equal(mood(job({ state: 'exit unknown' })), 'bad');
   assert.equal(mood(job({ state: 'held' })), 'waiting');
   assert.equal(endWords(job({ state: 'failed', exit_code: 3 })), 'exit 3');

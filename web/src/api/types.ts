@@ -239,6 +239,8 @@ export interface Job {
   uid: number | null;
   account: string | null;
   origin: string;
+  /** What made it, of a record that was handed in once. Its name is the job's. */
+  parent: { kind: 'repeat' | 'service'; id: number } | null;
   command: string[];
   image: string | null;
   gpus: number;

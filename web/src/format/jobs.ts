@@ -29,6 +29,9 @@ export function mayControl(j: Job, who: Session['user'] | undefined): boolean {
   return !!who && (who.role === 'admin' || j.account === who.name || (j.account === null && j.user === who.name));
 }
 
+/** "of repeat nightly": what made it; nothing for one that somebody handed in. */
+export const parentWords = (j: Job): string => (j.parent ? `of ${j.parent.kind} ${j.name}` : '');
+
 /** "job 17", "job 17[3]", "job 17[1-100%8]". */
 export function jobNumber(j: Job): string {
   return `${j.origin === 'watchmen' ? 'watchmen client' : 'job'} ${j.id}${j.element !== null ? `[${j.element}]` : j.array ? `[${j.array}]` : ''}`;

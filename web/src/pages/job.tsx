@@ -6,7 +6,7 @@ import type { Job } from '../api/types';
 import { useHistory } from '../charts/history';
 import { ChartPanel } from '../charts/panel';
 import type { Line } from '../charts/plot';
-import { endWords, isOver, jobKey, jobNumber, mayControl, mood, ranFor, startsIn } from '../format/jobs';
+import { endWords, isOver, jobKey, jobNumber, mayControl, mood, parentWords, ranFor, startsIn } from '../format/jobs';
 import { bytes, duration, percent, show } from '../format/numbers';
 import type { Range } from '../format/range';
 import { align } from '../format/series';
@@ -111,7 +111,7 @@ export function JobPage({ id, who }: { id: string; who: Who }): JSX.Element {
   };
   return (
     <>
-      <PageHead title={j.name} crumb={[jobNumber(j), j.user, wantsWords(j), onWords(j) && `on ${onWords(j)}`, `handed in ${ago(j.submitted, now)}`].filter(Boolean).join(' · ')}>
+      <PageHead title={j.name} crumb={[jobNumber(j), parentWords(j), j.user, wantsWords(j), onWords(j) && `on ${onWords(j)}`, `handed in ${ago(j.submitted, now)}`].filter(Boolean).join(' · ')}>
         <JobState job={j} />
         {canHold && <button type="button" onClick={() => void hold()}>{j.state === 'held' ? 'Let it go' : 'Hold'}</button>}
         <CancelJob job={j} who={who} onProblem={setProblem} again={again} />
