@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from simulator import BUILD, LIBRARY, wait_for
+from task_table import TaskTable
 
 GPUMGR = BUILD / "gpumgr"
 
@@ -27,6 +28,7 @@ class Instance:
         self.dir = path or Path(tempfile.mkdtemp(prefix="gm-", dir="/dev/shm"))
         self.dir.chmod(0o755)  # a server that was root comes in as somebody else
         self.log_path = self.dir / "log"
+        self.table = TaskTable(self.dir / "run/tasks")
         self.env = clean_env(**(env or {}), **({"GPUSIM_DIR": sim.dir} if sim else {}))
         command = [program, role, "--dir", self.dir, *(["--gpu-library", LIBRARY, "--guard.lock-dir", sim.dir] if sim else []), *flags]
         self.started = time.monotonic()
@@ -92,6 +94,12 @@ class Instance:
             s = self.status()
             return s if len(s["gpus"]) == count and all(g["state"] == "ok" and g["metrics"] for g in s["gpus"]) else None
         return wait_for(is_ready, f"{count} GPUs are read")
+
+    def tracking(self, count):
+        """Waits until so many GPUs are read and the node looks at their lists: nobody has seen a short task that ended before."""
+        status = self.ready(count)
+        self.table.wait_gpus(count)
+        return status
 
     def wait_state(self, index, state, timeout=10):
         return wait_for(lambda: self.gpu(index)["state"] == state, f"GPU {index} is {state}", timeout)

@@ -22,7 +22,7 @@ REQUEST = struct.Struct("=II512s")
 TEXT_AT = 40
 
 
-def wait_for(fact, what, timeout=10):
+def wait_for(fact, what, timeout=30):
     """What `fact` returns, as soon as it is true."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:

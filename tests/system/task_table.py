@@ -70,7 +70,7 @@ class TaskTable:
     def of(self, pid):
         return [t for t in self.tasks() if t["pid"] == pid]
 
-    def one(self, pid, what="a task", timeout=10, **want):
+    def one(self, pid, what="a task", timeout=30, **want):
         """The newest task of a process, as soon as it is so."""
         def look():
             for t in self.of(pid)[::-1]:

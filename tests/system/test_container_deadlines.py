@@ -17,7 +17,7 @@ from instance import GPUMGR, Instance, clean_env
 from podman_engine import LIMITS, PodmanEngine
 from server import UnixConnection
 from simulator import BUILD, Simulator, wait_for
-from task_table import BY_CONTAINER, BY_OPEN, ENDED, HIT, MISS, NO_DEADLINE, OVERDUE, RUNNING, TaskTable
+from task_table import BY_CONTAINER, BY_OPEN, ENDED, HIT, MISS, NO_DEADLINE, OVERDUE, RUNNING
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="an engine needs root"), pytest.mark.timeout(300)]
 
@@ -77,10 +77,7 @@ def sim(tmp_path):
 @pytest.fixture
 def watched(docker, sim):
     with Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "") as i:
-        i.ready(2)
-        table = TaskTable(i.dir / "run/tasks")
-        table.wait_gpus(2)
-        i.table = table
+        i.tracking(2)
         yield i
 
 
@@ -205,9 +202,7 @@ def test_tasks_go_on_while_docker_is_stopped(docker, sim, watched):
 def test_podman_too(podman, sim):
     """It tells of a start up to a quarter of a second late: the task is found before, and its deadline counts from its start."""
     with Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", "", "--engines.podman", podman.socket) as i:
-        i.ready(2)
-        i.table = TaskTable(i.dir / "run/tasks")
-        i.table.wait_gpus(2)
+        i.tracking(2)
         for name, deadline, verdict in (("soon", "20s", HIT), ("late", "300ms", MISS)):
             identity = podman("run", "-d", "--name", name, "--label", f"gpumgr.deadline={deadline}", "--network", "none", *LIMITS,
                               *words_for(sim, "device"), "task:1", "gpusim-task", "--dir", "/sim", "--work", "1.5").stdout.strip()
@@ -231,9 +226,7 @@ def ask(instance, path):
 def test_every_view_agrees(docker, sim):
     """One that keeps its deadline and one that cannot: the table, the API, /metrics, events and `gpumgr ps` say the same of both."""
     with Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "", role="up") as i:
-        i.ready(2)
-        i.table = TaskTable(i.dir / "run/tasks")
-        i.table.wait_gpus(2)
+        i.tracking(2)
         wait_for(lambda: (i.dir / "run/server/api.sock").exists(), "a server")
         rival = start(docker, sim, "device", "rival", "--tenant", "others", task=["--forever"])
         task_of(i, rival, state=RUNNING)

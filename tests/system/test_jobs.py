@@ -18,7 +18,6 @@ from job_node import (ABSENT, BY_CANCEL, BY_IDLE, BY_ITSELF, BY_MEMORY, BY_SHIM,
 from job_server import Caller, JobServer, spec
 from shim import is_alive
 from simulator import BUILD, Simulator, wait_for
-from task_table import TaskTable
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 NOBODY = 65534
@@ -383,7 +382,7 @@ def test_a_runs_own_processes_do_not_take_its_gpu_away(place_, sim):
     p = place_
     task = [str(BUILD / "sim/gpusim-task"), "--gpu", "2", "--memory", "8G", "--forever", "--dir", str(sim.dir)]
     key = p.start("sh", "-c", " ".join(task) + " & sleep 1000", gpus=(2,), name="trainer")
-    table = TaskTable(p.run / "tasks")
+    table = p.i.table
     mine = wait_for(lambda: [t for t in table.tasks() if t["container_id"] == "%d.%d.%d" % key], "its task", 20)[0]
     assert (mine["kind"], mine["container"], mine["comm"]) == (9, "trainer", "gpusim-task")
     wait_for(lambda: [t for t in table.tasks() if t["pid"] == mine["pid"] and t["gpu_seconds"] > 1.5], "work to be told of", 30)

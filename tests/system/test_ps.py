@@ -186,7 +186,7 @@ def test_the_table_says_what_the_server_says(tmp_path):
     with Simulator(tmp_path / "sim", "--model", "h200:2") as sim:
         flags = ("--gpu-devices", sim.dir / "dev", "--engines.docker", "", "--engines.podman", "")
         with Instance(sim, *flags, role="up") as i:
-            i.ready(2)
+            i.tracking(2)
             first, second = sim.task("--gpu", "0", "--work", "0.2"), sim.task("--gpu", "1", "--forever")
             first.wait()
             pids = {first.pid, second.pid}
@@ -247,7 +247,7 @@ def test_real_containers_are_the_same_in_every_view(tmp_path, docker):
     with Simulator(tmp_path / "sim", "--model", "h200:2") as sim:
         flags = ("--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "")
         with Instance(sim, *flags, role="up") as i:
-            i.ready(2)
+            i.tracking(2)
             docker.run_task(sim, "--gpu", "0", "--work", "0.5", words=("--name", "kept", "--label", "gpumgr.deadline=30s"))
             docker.run_task(sim, "--gpu", "0", "--work", "1.5", words=("--name", "late", "--label", "gpumgr.deadline=500ms"))
             docker.run_task(sim, "--gpu", "1", "--forever", words=("--name", "stays"))

@@ -15,7 +15,7 @@ import pytest
 from instance import GPUMGR, Instance, stop
 from link import EVENT, NODE, TASK, USE, StubServer
 from simulator import BUILD, Simulator, wait_for
-from task_table import BY_LIST, BY_OPEN, END_UNKNOWN, ENDED, FOUND_LATE, NO_DEADLINE, RUNNING, TaskTable, boot_ns
+from task_table import BY_LIST, BY_OPEN, END_UNKNOWN, ENDED, FOUND_LATE, NO_DEADLINE, RUNNING, boot_ns
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,16 +28,6 @@ def sim(tmp_path):
 
 def watching(sim, *flags, **more):
     return Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", "", "--engines.podman", "", *flags, **more)
-
-
-def ready(i, count=4):
-    """The cards are read and the node looks at their lists."""
-    i.ready(count)
-    table_of(i).wait_gpus(count)
-
-
-def table_of(i):
-    return TaskTable(i.dir / "run/tasks")
 
 
 def node_of(i):
@@ -57,21 +47,21 @@ def gpu_uuids(i):
 @pytest.mark.alone
 def test_a_task_is_found_when_it_shows_and_its_end_is_exact(sim):
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         late, off = [], []
         for _ in range(8):
             began = boot_ns()
             process = sim.task("--gpu", "1", "--work", "0.3")
-            task = table_of(i).one(process.pid)
+            task = i.table.one(process.pid)
             assert task["ticks"] == ticks_of(process.pid) and task["uid"] == os.getuid() and task["comm"] == "gpusim-task"
             assert task["state"] == RUNNING and task["verdict"] == NO_DEADLINE and task["gpus"] == [gpu_uuids(i)[1]]
             assert task["source"] == BY_OPEN and began < task["opened_ns"] <= task["start_ns"]
             process.wait()
             gone = boot_ns()
-            ended = table_of(i).one(process.pid, state=ENDED)
+            ended = i.table.one(process.pid, state=ENDED)
             late.append((task["start_ns"] - task["opened_ns"]) / 1e6)
             off.append(abs(ended["end_ns"] - gone) / 1e6)
-            assert ended["start_ns"] == task["start_ns"] and not ended["flags"] and len(table_of(i).of(process.pid)) == 1
+            assert ended["start_ns"] == task["start_ns"] and not ended["flags"] and len(i.table.of(process.pid)) == 1
             assert abs(ended["end_real_ns"] - time.time_ns()) < 2e9
         assert sorted(late)[4] < 15, late
         assert sorted(off)[4] < 5, off
@@ -79,22 +69,22 @@ def test_a_task_is_found_when_it_shows_and_its_end_is_exact(sim):
 
 def test_several_gpus_are_one_task_and_children_are_their_own(sim):
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         both = sim.task("--gpu", "0,3", "--forever")
         uuids = gpu_uuids(i)
-        wait_for(lambda: sorted(table_of(i).one(both.pid)["gpus"]) == sorted([uuids[0], uuids[3]]), "both GPUs")
+        wait_for(lambda: sorted(i.table.one(both.pid)["gpus"]) == sorted([uuids[0], uuids[3]]), "both GPUs")
         script = ("import subprocess, sys\np = [subprocess.Popen([sys.argv[1], '--gpu', '2', '--forever'], stdout=subprocess.DEVNULL) for _ in range(3)]\n"
                   "print(*[x.pid for x in p], flush=True)\nsys.stdin.read()\n[x.kill() for x in p]")
         parent = subprocess.Popen([sys.executable, "-c", script, BUILD / "sim/gpusim-task"], env=sim.env, text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         children = list(map(int, parent.stdout.readline().split()))
         for pid in children:
-            assert table_of(i).one(pid, state=RUNNING)["gpus"] == [uuids[2]]
-        assert not table_of(i).of(parent.pid), "who uses no GPU is no task"
+            assert i.table.one(pid, state=RUNNING)["gpus"] == [uuids[2]]
+        assert not i.table.of(parent.pid), "who uses no GPU is no task"
         parent.communicate()
         for pid in children:
-            table_of(i).one(pid, state=ENDED)
-        assert table_of(i).one(both.pid)["state"] == RUNNING and len(table_of(i).of(both.pid)) == 1
+            i.table.one(pid, state=ENDED)
+        assert i.table.one(both.pid)["state"] == RUNNING and len(i.table.of(both.pid)) == 1
 
 
 @pytest.mark.alone
@@ -104,12 +94,12 @@ def test_a_number_that_is_used_again_is_another_task(sim):
     if os.geteuid() != 0 or not os.access(last, os.W_OK):
         pytest.skip("needs root and /proc/sys/kernel/ns_last_pid")
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         first = sim.task("--forever")
-        one = table_of(i).one(first.pid)
+        one = i.table.one(first.pid)
         first.kill()
         first.wait()
-        table_of(i).one(first.pid, state=ENDED)
+        i.table.one(first.pid, state=ENDED)
         for _ in range(200):
             last.write_text(str(first.pid - 1))
             again = sim.task("--forever")
@@ -119,34 +109,34 @@ def test_a_number_that_is_used_again_is_another_task(sim):
             again.wait()
         else:
             raise AssertionError("the number was always taken by somebody else")
-        two = table_of(i).one(again.pid, state=RUNNING)
+        two = i.table.one(again.pid, state=RUNNING)
         assert two["ticks"] != one["ticks"] and two["start_ns"] > one["start_ns"]
-        assert [t["state"] for t in table_of(i).of(first.pid)] == [ENDED, RUNNING]
+        assert [t["state"] for t in i.table.of(first.pid)] == [ENDED, RUNNING]
 
 
 def test_mig_instances_are_told_apart(tmp_path):
     with Simulator(tmp_path / "sim", "--model", "a100", "--mig") as sim, watching(sim) as i:
-        table_of(i).wait_gpus(2)
+        i.table.wait_gpus(2)
         tasks = [sim.task("--gpu", "0", "--mig", str(n), "--forever") for n in (0, 1)]
-        on = [table_of(i).one(t.pid)["gpus"] for t in tasks]
+        on = [i.table.one(t.pid)["gpus"] for t in tasks]
         assert on[0] != on[1] and all(len(g) == 1 and g[0].startswith("MIG-") for g in on), on
         shown = json.loads(subprocess.run([GPUMGR, "ps", "--json", "--dir", i.dir], capture_output=True, check=True, env=i.env).stdout)["tasks"]
         places = {t["pid"]: (t["gpu_instance"], t["compute_instance"]) for t in shown}
         assert len(set(places.values())) == 2 and all(gi is not None and ci is not None for gi, ci in places.values()), places
         tasks[0].kill()
         tasks[0].wait()
-        table_of(i).one(tasks[0].pid, state=ENDED)
-        assert table_of(i).one(tasks[1].pid)["state"] == RUNNING, "one instance's end is not the other's"
+        i.table.one(tasks[0].pid, state=ENDED)
+        assert i.table.one(tasks[1].pid)["state"] == RUNNING, "one instance's end is not the other's"
 
 
 def test_clients_of_mps_and_their_server_are_tasks(sim):
     """The server holds the context, clients are in a list of their own: each is a task, and its use is its own."""
     with watching(sim) as i, StubServer(i.dir / "run") as server:
-        ready(i)
+        i.tracking(4)
         daemon = sim.task("--gpu", "0", "--kind", "idle", "--forever", "--memory", "256M", "--name", "mps-server")
-        one = table_of(i).one(daemon.pid)
+        one = i.table.one(daemon.pid)
         clients = [sim.task("--gpu", "0", "--mps", "--demand", share, "--forever", "--memory", size) for share, size in (("40%", "2G"), ("10%", "1G"))]
-        seen = [table_of(i).one(c.pid) for c in clients]
+        seen = [i.table.one(c.pid) for c in clients]
         assert all(t["gpus"] == one["gpus"] and t["source"] == BY_OPEN and t["ticks"] == ticks_of(t["pid"]) for t in seen)
         kinds = wait_for(lambda: {p["pid"]: p["kinds"] for p in i.gpu(0)["processes"]} if len(i.gpu(0)["processes"]) == 3 else None, "all three are listed")
         assert kinds[daemon.pid] == ["compute"] and all(kinds[c.pid] == ["mps"] for c in clients), kinds
@@ -160,8 +150,8 @@ def test_clients_of_mps_and_their_server_are_tasks(sim):
         assert large["gpu_seconds"] > 2 * small["gpu_seconds"] > 0 and idle["gpu_seconds"] < small["gpu_seconds"]
         clients[1].kill()
         clients[1].wait()
-        table_of(i).one(clients[1].pid, state=ENDED)
-        assert table_of(i).one(clients[0].pid)["state"] == table_of(i).one(daemon.pid)["state"] == RUNNING
+        i.table.one(clients[1].pid, state=ENDED)
+        assert i.table.one(clients[0].pid)["state"] == i.table.one(daemon.pid)["state"] == RUNNING
 
 
 def test_a_fork_is_another_task(sim):
@@ -169,23 +159,23 @@ def test_a_fork_is_another_task(sim):
     script = ("import os, sys\npid = os.fork()\n"
               "os.execv(sys.argv[1], [sys.argv[1], '--quiet', '--forever', '--gpu', '1' if pid else '2', '--name', 'parent' if pid else 'child'])")
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         parent = subprocess.Popen([sys.executable, "-c", script, BUILD / "sim/gpusim-task"], env=sim.env)
         sim.tasks.append(parent)
-        child = wait_for(lambda: [t for t in table_of(i).tasks() if t["comm"] == "child"], "the child")[0]
-        mine = table_of(i).one(parent.pid, comm="parent")
+        child = wait_for(lambda: [t for t in i.table.tasks() if t["comm"] == "child"], "the child")[0]
+        mine = i.table.one(parent.pid, comm="parent")
         uuids = gpu_uuids(i)
         assert (mine["gpus"], child["gpus"]) == ([uuids[1]], [uuids[2]]) and child["pid"] != mine["pid"]
         os.kill(child["pid"], signal.SIGKILL)
-        table_of(i).one(child["pid"], state=ENDED)
-        assert table_of(i).one(parent.pid)["state"] == RUNNING
+        i.table.one(child["pid"], state=ENDED)
+        assert i.table.one(parent.pid)["state"] == RUNNING
 
 
 def test_who_was_there_before_is_marked_so(sim):
     process = sim.task("--forever")
     wait_for(lambda: sim.gpu()["processes"], "it is registered")
     with watching(sim) as i:
-        task = table_of(i).one(process.pid)
+        task = i.table.one(process.pid)
         assert task["flags"] & FOUND_LATE and task["state"] == RUNNING and task["source"] == BY_LIST
 
 
@@ -194,7 +184,7 @@ def test_many_short_tasks(sim):
     """None is missed, none is counted twice, and the node is as small after it as before. TASKS_COUNT=10000 for ten thousand."""
     count = int(os.environ.get("TASKS_COUNT", "1000"))
     with watching(sim) as i, StubServer(i.dir / "run") as server:
-        ready(i)
+        i.tracking(4)
         node = node_of(i)
         script = ("import subprocess, sys, time\nleft, live, pids = int(sys.argv[2]), [], []\n"
                   "while left or live:\n"
@@ -216,7 +206,7 @@ def test_many_short_tasks(sim):
             time.sleep(0.1)
         seen = sorted(pid for pid, _ in ended())
         missed = [p for p in pids if p not in seen]
-        assert seen == sorted(pids), f"missed: {missed}, of these in the table: {[t for t in table_of(i).tasks() if t['pid'] in missed]}"
+        assert seen == sorted(pids), f"missed: {missed}, of these in the table: {[t for t in i.table.tasks() if t['pid'] in missed]}"
         assert not server.twice
         assert all(t["end_ns"] >= t["start_ns"] for t in ended().values())
         wait_for(lambda: len(os.listdir(f"/proc/{node}/fd")) < 60, "no descriptor is left behind")
@@ -226,7 +216,7 @@ def test_many_short_tasks(sim):
 
 def test_a_node_without_a_server_rests(sim):
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         node = node_of(i)
         sim.task("--work", "0.1").wait()
 
@@ -242,25 +232,25 @@ def test_a_node_without_a_server_rests(sim):
 
 def test_a_killed_node_takes_its_tasks_up_again(sim):
     with watching(sim) as i, StubServer(i.dir / "run") as server:
-        ready(i)
+        i.tracking(4)
         stays, goes = sim.task("--gpu", "0", "--forever"), sim.task("--gpu", "1", "--forever")
-        before = {p.pid: table_of(i).one(p.pid) for p in (stays, goes)}
+        before = {p.pid: i.table.one(p.pid) for p in (stays, goes)}
         node = node_of(i)
         stop(node)
         goes.kill()
         goes.wait()
         gone = boot_ns()
         os.kill(node, signal.SIGKILL)
-        ended = table_of(i).one(goes.pid, state=ENDED, timeout=20)
+        ended = i.table.one(goes.pid, state=ENDED, timeout=20)
         assert ended["flags"] & END_UNKNOWN and ended["end_ns"] > gone, "when it was found, and said to be so"
         assert ended["start_ns"] == before[goes.pid]["start_ns"] and ended["verdict"] == NO_DEADLINE
-        again = table_of(i).one(stays.pid, state=RUNNING)
+        again = i.table.one(stays.pid, state=RUNNING)
         assert again["start_ns"] == before[stays.pid]["start_ns"] and not again["flags"]
-        assert len(table_of(i).of(stays.pid)) == 1, "it is the same task"
+        assert len(i.table.of(stays.pid)) == 1, "it is the same task"
         stays.kill()
         stays.wait()
         at = boot_ns()
-        end = table_of(i).one(stays.pid, state=ENDED)
+        end = i.table.one(stays.pid, state=ENDED)
         assert abs(end["end_ns"] - at) < 100e6 and not end["flags"]
         wait_for(lambda: {t["pid"] for t in server.of(TASK) if t["state"] == ENDED} >= {stays.pid, goes.pid}, "the server knows")
         assert not server.twice
@@ -268,14 +258,14 @@ def test_a_killed_node_takes_its_tasks_up_again(sim):
 
 def test_a_server_that_comes_late_gets_all_of_it_once(sim):
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         pids = []
         for n in range(20):
             t = sim.task("--gpu", str(n % 4), "--work", "0.2")
             pids.append(t.pid)
-            table_of(i).one(t.pid)
+            i.table.one(t.pid)
         for pid in pids:
-            table_of(i).one(pid, state=ENDED)
+            i.table.one(pid, state=ENDED)
         with StubServer(i.dir / "run", flush=3600) as server:
             wait_for(lambda: len({t["pid"] for t in server.of(TASK) if t["state"] == ENDED}) == 20, "all twenty", 15)
             server.crash()
@@ -294,7 +284,7 @@ def test_a_server_that_comes_late_gets_all_of_it_once(sim):
 def test_it_uses_what_it_is_said_to_use(sim):
     """Two tasks on one card: the seconds of the card and its energy are theirs, by their shares."""
     with watching(sim) as i, StubServer(i.dir / "run") as server:
-        ready(i)
+        i.tracking(4)
         busy, idle = sim.task("--gpu", "0", "--demand", "60%", "--forever", "--memory", "8G"), sim.task("--gpu", "0", "--kind", "idle", "--forever", "--memory", "4G")
         def use(pid):
             rows = [u for w in server.of(USE) for u in w["of"] if u["pid"] == pid]
@@ -311,10 +301,10 @@ def test_it_uses_what_it_is_said_to_use(sim):
 def test_the_last_moments_of_a_task_count(sim):
     """Two and a half seconds alone on a card at full demand are two and a half seconds of it, not two."""
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         process = sim.task("--gpu", "3", "--work", "2.5")
         process.wait()
-        ended = table_of(i).one(process.pid, state=ENDED)
+        ended = i.table.one(process.pid, state=ENDED)
         took = (ended["end_ns"] - ended["start_ns"]) / 1e9
         assert took - 1.2 < ended["gpu_seconds"] <= took + 0.1 and ended["energy_joules"] > 200, ended
 
@@ -332,27 +322,27 @@ def keep_connection(process):
 
 def test_memory_of_the_dead_is_said(sim):
     with watching(sim) as i, StubServer(i.dir / "run") as server:
-        ready(i)
+        i.tracking(4)
         process = sim.task("--gpu", "1", "--forever", "--memory", "6G")
-        table_of(i).one(process.pid)
+        i.table.one(process.pid)
         kept = keep_connection(process)
         process.kill()
         process.wait()
         gone = boot_ns()
-        ended = table_of(i).one(process.pid, state=ENDED)
+        ended = i.table.one(process.pid, state=ENDED)
         assert abs(ended["end_ns"] - gone) < 100e6, "it has ended, whatever the list shows"
         said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "dead_memory"], "dead memory", 20)
         assert said[0]["pid"] == process.pid and said[0]["uuid"] == gpu_uuids(i)[1] and said[0]["severity"] == 2
         assert "6.0 GiB" in said[0]["text"] and "gone" in said[0]["text"] and said[0]["boot_ns"] - gone > 4.5e9
         time.sleep(2.5)
         assert len([e for e in server.of(EVENT) if e["kind"] == "dead_memory"]) == 1, "said once"
-        assert len(table_of(i).of(process.pid)) == 1, "and it is not taken for a new task"
+        assert len(i.table.of(process.pid)) == 1, "and it is not taken for a new task"
         os.close(kept)
 
 
 def test_memory_of_the_idle_is_said(sim):
     with watching(sim, "--tasks.idle-s", "2") as i, StubServer(i.dir / "run") as server:
-        ready(i)
+        i.tracking(4)
         idle = sim.task("--gpu", "2", "--kind", "idle", "--forever", "--memory", "4G")
         said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "idle_holder"], "an idle holder", 20)
         assert said[0]["pid"] == idle.pid and said[0]["uuid"] == gpu_uuids(i)[2] and "4.0 GiB" in said[0]["text"]
@@ -366,9 +356,9 @@ def test_the_installed_header_is_enough_to_read_the_table(sim, tmp_path):
     program = tmp_path / "tasks"
     subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-o", program, ROOT / "examples/tasks.c"], check=True)
     with watching(sim) as i:
-        ready(i)
+        i.tracking(4)
         process = sim.task("--name", "reader", "--forever")
-        table_of(i).one(process.pid)
+        i.table.one(process.pid)
         out = subprocess.run([program, i.dir / "run/tasks"], capture_output=True, text=True, check=True).stdout
         line = next(line for line in out.splitlines() if f"pid {process.pid} " in line)
         assert line.startswith("reader ") and "deadline 0.000 s" in line and line.endswith(" -")

@@ -16,7 +16,7 @@ from instance import GPUMGR, Instance, clean_env
 from link import CONTAINER, EVENT, NODE, TASK, StubServer
 from simulator import Simulator, wait_for
 from task_containers import IMAGE, TaskEngine
-from task_table import ENDED, HIT, MISS, NO_DEADLINE, OVERDUE, PENDING, RUNNING, TaskTable
+from task_table import ENDED, HIT, MISS, NO_DEADLINE, OVERDUE, PENDING, RUNNING
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="an engine needs root and Docker")]
 MISSED_BIT = 1
@@ -44,11 +44,10 @@ class Watched:
         self.sim, self.docker = sim, docker
         self.node = Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", docker.socket, "--engines.podman", "", *flags, env=env)
         self.server = StubServer(self.node.dir / "run")
-        self.table = TaskTable(self.node.dir / "run/tasks")
+        self.table = self.node.table
 
     def __enter__(self):
-        self.node.ready(2)
-        self.table.wait_gpus(2)
+        self.node.tracking(2)
         return self
 
     def __exit__(self, *_):
@@ -160,13 +159,11 @@ def test_another_engine_after_a_reload(sim, docker, tmp_path):
     path = tmp_path / "gpumgr.json"
     path.write_text(json.dumps({"engines": {"docker": "", "podman": ""}}))
     with Instance(sim, "--config", path, "--gpu-devices", sim.dir / "dev") as i:
-        i.ready(2)
-        table = TaskTable(i.dir / "run/tasks")
-        table.wait_gpus(2)
+        i.tracking(2)
         node = i.of_program("node")
         one = docker.run_task(sim, "--quiet", "--forever", words=["--name", "found", "--label", "gpumgr.deadline=1h"])
         def mine():
-            return next((t for t in table.tasks() if t["container_id"] == one), None)
+            return next((t for t in i.table.tasks() if t["container_id"] == one), None)
         assert wait_for(mine, "a task")["container"] == ""
         path.write_text(json.dumps({"engines": {"docker": str(docker.socket), "podman": ""}}))
         i.process.send_signal(signal.SIGHUP)
