@@ -13,6 +13,7 @@ enum conn_state {
     CONN_BUSY,   /* it is with whoever answers */
     CONN_FLUSH,  /* the answer goes out */
     CONN_STREAM, /* an answer without an end */
+    CONN_SOCKET, /* a WebSocket: net/http_socket.h */
     CONN_LINGER, /* closed for writing: what still comes is thrown away, or the last reply would be lost with it */
     CONN_DEAD,   /* to be freed by the reaper */
 };
@@ -35,6 +36,7 @@ struct http_conn {
     int64_t moved_ns;  /* and when they last became fewer */
     size_t stream_max; /* bytes that may wait for a slow reader */
     struct http_chunks chunks;
+    void *socket; /* of a WebSocket; until the connection is freed */
     struct http_request request;
 };
 
@@ -57,3 +59,9 @@ void conn_kill(struct http_conn *c);
 /* The reply is out: the next request, or the end. */
 void conn_replied(struct http_conn *c);
 size_t conn_output(const struct http_conn *c);
+
+/* Of a WebSocket: bytes came, what was sent has left, time passed, the connection ends. */
+void conn_socket_read(struct http_conn *c);
+void conn_socket_written(struct http_conn *c);
+void conn_socket_tick(struct http_conn *c, int64_t now_ns);
+void conn_socket_free(struct http_conn *c);

@@ -59,6 +59,7 @@ static void conn_free(struct http_conn *c) {
         r->gone = NULL;
         gone(r);
     }
+    conn_socket_free(c);
     *c->back = c->next;
     if (c->next) c->next->back = c->back;
     if (c->state != CONN_DEAD) c->server->count--;
@@ -176,6 +177,8 @@ static void process(struct http_conn *c) {
             take_head(c);
         else if (was == CONN_BODY)
             take_body(c);
+        else if (was == CONN_SOCKET)
+            conn_socket_read(c);
         else if (was == CONN_LINGER || was == CONN_STREAM)
             evbuffer_drain(in, before);
         if (c->state == CONN_DEAD || (c->state == was && evbuffer_get_length(in) == before)) break;
@@ -206,6 +209,7 @@ static void on_read(struct bufferevent *bev, void *ctx) { process(ctx); }
 static void on_written(struct bufferevent *bev, void *ctx) {
     struct http_conn *c = ctx;
     if (c->state == CONN_FLUSH) conn_replied(c);
+    if (c->state == CONN_SOCKET) conn_socket_written(c);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *ctx) {
@@ -316,8 +320,11 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx) {
     for (struct http_conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         if (c->state == CONN_DEAD) continue;
-        if (c->state == CONN_FLUSH || c->state == CONN_STREAM) {
-            if (is_stalled(c, now_ns)) conn_kill(c);
+        if (c->state == CONN_FLUSH || c->state == CONN_STREAM || c->state == CONN_SOCKET) {
+            if (is_stalled(c, now_ns))
+                conn_kill(c);
+            else if (c->state == CONN_SOCKET)
+                conn_socket_tick(c, now_ns);
         } else if (now_ns > c->deadline_ns) {
             bool is_within = c->state == CONN_BODY || (c->state == CONN_HEAD && c->looked > 0);
             if (is_within)
@@ -468,7 +475,7 @@ void http_drain(struct http_server *s) {
     listeners_close(s);
     for (struct http_conn *c = s->conns; c; c = c->next) {
         if (c->state == CONN_HEAD && !c->looked) conn_kill(c);
-        if (c->state == CONN_STREAM) conn_kill(c);
+        if (c->state == CONN_STREAM || c->state == CONN_SOCKET) conn_kill(c);
     }
 }
 

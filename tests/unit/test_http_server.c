@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/http_socket.h"
 #include "tests/test.h"
 #include "tests/unit/scratch.h"
 
@@ -58,11 +59,57 @@ static void answer(void *ctx) {
     rig->later = NULL;
 }
 
+/* A WebSocket that says everything again; "end" ends it, "fill" is answered with more than a reader that reads nothing takes. */
+struct echo {
+    struct rig *rig;
+    struct http_request *r;
+    size_t sent;
+};
+
+static void fill_up(struct echo *echo) {
+    static char block[4096];
+    while (http_socket_room(echo->r) >= sizeof block && echo->sent < ((size_t)64 << 20)) {
+        http_socket_send(echo->r, block, sizeof block, false);
+        echo->sent += sizeof block;
+    }
+}
+
+static void on_message(void *ctx, const void *bytes, size_t n, bool is_text) {
+    struct echo *echo = ctx;
+    if (n == 4 && memcmp(bytes, "fill", 4) == 0) {
+        fill_up(echo);
+        atomic_store(&echo->rig->streams, (int)echo->sent);
+    } else if (n == 3 && memcmp(bytes, "end", 3) == 0) {
+        http_socket_end(echo->r, WEBSOCKET_NORMAL, "as you wish");
+        free(echo);
+    } else {
+        http_socket_send(echo->r, bytes, n, is_text);
+    }
+}
+
+static void on_socket_gone(void *ctx) {
+    struct echo *echo = ctx;
+    atomic_fetch_add(&echo->rig->gone, 1);
+    free(echo);
+}
+
+static void serve_socket(struct rig *rig, struct http_request *r) {
+    static const struct http_socket_events events = {.message = on_message, .gone = on_socket_gone};
+    struct error e;
+    struct echo *echo = calloc(1, sizeof *echo);
+    *echo = (struct echo){.rig = rig, .r = r};
+    if (http_socket_begin(r, &events, echo, NULL, &e) >= 0) return;
+    free(echo);
+    http_reply(r, http_status_of(e.code), "text/plain", e.text, strlen(e.text));
+}
+
 static void serve(void *ctx, struct http_request *r) {
     static char large[4 * 1024 * 1024];
     struct rig *rig = ctx;
     r->ctx = rig;
-    if (strcmp(r->head.path, "/large") == 0) {
+    if (strcmp(r->head.path, "/socket") == 0) {
+        serve_socket(rig, r);
+    } else if (strcmp(r->head.path, "/large") == 0) {
         http_reply(r, 200, "text/plain", large, sizeof large);
     } else if (strcmp(r->head.path, "/stream") == 0) {
         rig->stream = r;
@@ -295,12 +342,91 @@ static void half_closed(void **state) {
     close(fd);
 }
 
+#define UPGRADE                                                                                                        \
+    "GET /socket HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"               \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" HOST
+
+/* A client's frame whose mask changes nothing. */
+static void send_frame(int fd, int first, const char *bytes) {
+    AUTO(buf_done) struct buf b = {0};
+    buf_putc(&b, (char)first);
+    buf_putc(&b, (char)(0x80 | strlen(bytes)));
+    buf_add(&b, "\0\0\0\0", 4);
+    buf_puts(&b, bytes);
+    assert_int_equal(send(fd, b.s, b.len, MSG_NOSIGNAL), b.len);
+}
+
+static void expect(int fd, const void *bytes, size_t n) {
+    char got[256];
+    assert_int_equal(recv(fd, got, n, MSG_WAITALL), n);
+    assert_memory_equal(got, bytes, n);
+}
+
+static int open_socket(struct rig *rig) {
+    static const char head[] = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                               "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    int fd = connect_to(rig);
+    say(fd, UPGRADE);
+    expect(fd, head, sizeof head - 1);
+    return fd;
+}
+
+/* Both ways, a ping in between, longer than a connection may be idle; then either side ends it. */
+static void socket_talk(void **state) {
+    struct rig *rig = *state;
+    int before = atomic_load(&rig->gone), fd = open_socket(rig);
+    for (int64_t until_ns = clock_boot_ns() + 2 * small.idle_ns; clock_boot_ns() < until_ns; usleep(20000)) {
+        send_frame(fd, 0x81, "hello");
+        expect(fd, "\x81\x05hello", 7);
+    }
+    send_frame(fd, 0x89, "p");
+    expect(fd, "\x8a\x01p", 3);
+    send_frame(fd, 0x81, "end");
+    expect(fd,
+           "\x88\x0d\x03\xe8"
+           "as you wish",
+           15);
+    assert_int_equal(drain(fd), 0);
+    close(fd);
+    assert_int_equal(atomic_load(&rig->gone), before);
+    fd = open_socket(rig);
+    send_frame(fd, 0x88, "\x03\xe9");
+    expect(fd, "\x88\x02\x03\xe9", 4);
+    wait_gone(rig, before + 1);
+    close(fd);
+    fd = open_socket(rig);
+    close(fd);
+    wait_gone(rig, before + 2);
+    fd = open_socket(rig);
+    say(fd, "no frame at all");
+    wait_gone(rig, before + 3);
+    close(fd);
+}
+
+/* A reader that takes nothing: what waits for him is bounded, and after a while he is gone. */
+static void socket_stalled(void **state) {
+    struct rig *rig = *state;
+    int before = atomic_load(&rig->gone), fd = open_socket(rig);
+    atomic_store(&rig->streams, 0);
+    send_frame(fd, 0x81, "fill");
+    while (!atomic_load(&rig->streams)) usleep(1000);
+    assert_in_range(atomic_load(&rig->streams), 4096, small.stream_queue);
+    for (int i = 0; i < 100; i++) send_frame(fd, 0x81, "fill"); /* nor does asking again help */
+    wait_gone(rig, before + 1);
+    close(fd);
+    fd = connect_to(rig);
+    say(fd, "GET /socket HTTP/1.1\r\n" HOST);
+    assert_non_null(strstr(hear(fd, "asked for"), "400 Bad Request"));
+    close(fd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipelined),   cmocka_unit_test(slow_head),   cmocka_unit_test(slow_body),
-        cmocka_unit_test(idle),        cmocka_unit_test(too_large),   cmocka_unit_test(continues),
-        cmocka_unit_test(stalled),     cmocka_unit_test(slow_stream), cmocka_unit_test(later),
-        cmocka_unit_test(half_closed), cmocka_unit_test(crowded),     cmocka_unit_test(idle_make_room),
+        cmocka_unit_test(pipelined),   cmocka_unit_test(slow_head),      cmocka_unit_test(slow_body),
+        cmocka_unit_test(idle),        cmocka_unit_test(too_large),      cmocka_unit_test(continues),
+        cmocka_unit_test(stalled),     cmocka_unit_test(slow_stream),    cmocka_unit_test(later),
+        cmocka_unit_test(half_closed), cmocka_unit_test(crowded),        cmocka_unit_test(idle_make_room),
+        cmocka_unit_test(socket_talk), cmocka_unit_test(socket_stalled),
     };
     return cmocka_run_group_tests_name("http_server", tests, setup, teardown);
 }
