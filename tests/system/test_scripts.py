@@ -75,6 +75,49 @@ def test_counting_forgets_no_program_that_died(tmp_path):
         '<testcase classname="c" name="f"><failure/></testcase></testsuite></testsuites>'
     )
     got = run(ROOT / "script/count-tests", tmp_path)
-    assert got.stdout.splitlines()[-1] == "5 5 1"
+    assert got.stdout.splitlines()[-1] == "5 5 1 0"
     assert "# because" in got.stdout and "said why" in got.stdout
     assert "FAIL unit: unit / died: timeout, return code -15" in got.stdout
+
+
+def junit(**cases):
+    return '<testsuites><testsuite>' + "".join(
+        f'<testcase classname="tests.system.test_x" name="{name}">{f"<{verdict}/>" if verdict else ""}</testcase>' for name, verdict in cases.items()
+    ) + '</testsuite></testsuites>'
+
+
+def test_what_passed_only_alone_is_unsteady(tmp_path):
+    """It has passed, and nobody can overlook it; what failed twice, or was skipped the second time, has failed once."""
+    first = {"test_good": "", "test_a": "failure", "test_b[x.y-1]@test_x": "failure", "test_c": "error", "test_d": "failure", "test_late": "failure"}
+    (tmp_path / "system.xml").write_text(junit(**first))
+    (tmp_path / "alone.xml").write_text(junit(test_a="failure"))  # another test of this name is not made up for
+    (tmp_path / "again.xml").write_text(junit(**{"test_a": "", "test_b[x.y-1]": "", "test_c": "failure", "test_d": "skipped"}))
+    got = run(ROOT / "script/count-tests", tmp_path).stdout.splitlines()
+    assert got[-1] == "3 4 0 2"
+    assert [line for line in got if line.startswith("UNSTEADY")] == ["UNSTEADY system: tests.system.test_x.test_a", "UNSTEADY system: tests.system.test_x.test_b[x.y-1]"]
+    assert run(ROOT / "script/count-tests", "--failed", tmp_path / "system.xml").stdout.split() == [
+        f"tests/system/test_x.py::{t}" for t in ("test_a", "test_b[x.y-1]", "test_c", "test_d", "test_late")]
+    assert run(ROOT / "script/count-tests", "--failed", tmp_path / "none.xml").stdout == ""
+
+
+@pytest.mark.parametrize("bad, lines, code", [
+    (0, [], 0), (2, ["2 UNSTEADY", "9 passed, 0 failed"], 0), (6, ["6 tests failed: more than 5 are not run again.", "3 passed, 6 failed"], 1)])
+def test_what_failed_is_run_once_more(tmp_path, bad, lines, code):
+    """The script itself, in a tree whose tests fail when they run beside others."""
+    for name in ("test", "count-tests"):
+        (tmp_path / "script").mkdir(exist_ok=True)
+        (tmp_path / "script" / name).write_bytes((ROOT / "script" / name).read_bytes())
+        (tmp_path / "script" / name).chmod(0o755)
+    for name in ("bootstrap", "build"):
+        (tmp_path / "script" / name).write_text("#!/bin/sh\n")
+        (tmp_path / "script" / name).chmod(0o755)
+    (tmp_path / "tests/system").mkdir(parents=True)
+    (tmp_path / "tests/system/conftest.py").write_text("def pytest_configure(config):\n    config.addinivalue_line('markers', 'alone: x')\n")
+    (tmp_path / "tests/system/test_it.py").write_text(
+        "import os, pytest\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n):\n"
+        f"    assert n >= {bad} or 'PYTEST_XDIST_WORKER' not in os.environ\n"
+        "@pytest.mark.alone\ndef test_alone():\n    pass\n")
+    got = run(tmp_path / "script/test", "system", env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")})
+    assert got.returncode == code, got.stdout + got.stderr
+    assert got.stdout.splitlines()[-1] == (lines or ["9 passed, 0 failed"])[-1], got.stdout
+    assert all(line in got.stdout for line in lines) and ("UNSTEADY" in got.stdout) == (bad == 2)
