@@ -6,7 +6,12 @@
 
 #include "model/wire_code.h"
 
+/* 1: up to is_pty. 2: and then what most jobs do not have, each behind its tag, in the order of the tags, only what is there. So a
+ * job that has nothing of it is the same bytes as ever. */
 #define RECORD_VERSION 1
+#define RECORD_MORE 2
+
+enum more { MORE_SERVICE = 2 };
 
 /* ---- words ---- */
 
@@ -88,8 +93,17 @@ static void put_words(struct buf *b, const struct job_words *w) {
     if (w->len) buf_add(b, w->s, w->len);
 }
 
+static bool has_more(const struct job_spec *s) { return s->service.count > 0; }
+
+static void put_more(struct buf *b, const struct job_spec *s) {
+    if (s->service.count) {
+        out_u8(b, MORE_SERVICE);
+        put_words(b, &s->service);
+    }
+}
+
 void job_encode(const struct job_spec *s, struct buf *b) {
-    out_u8(b, RECORD_VERSION);
+    out_u8(b, has_more(s) ? RECORD_MORE : RECORD_VERSION);
     put_text(b, s->name);
     put_words(b, &s->command);
     put_text(b, s->image);
@@ -112,6 +126,7 @@ void job_encode(const struct job_spec *s, struct buf *b) {
     put_words(b, &s->labels);
     put_words(b, &s->notify);
     out_u8(b, s->is_pty);
+    put_more(b, s);
 }
 
 static const char *get_text(struct wire_in *in) {
@@ -167,14 +182,31 @@ static void get_spec(struct wire_in *in, struct job_spec *s) {
     s->is_pty = get_flag(in);
 }
 
+static void get_more(struct wire_in *in, struct job_spec *s) {
+    uint8_t last = 0;
+    in->is_bad |= in->at == in->end;
+    while (!in->is_bad && in->at != in->end) {
+        uint8_t tag = in_u8(in);
+        in->is_bad |= tag <= last;
+        last = tag;
+        if (tag == MORE_SERVICE) {
+            s->service = get_words(in);
+            in->is_bad |= !s->service.count;
+        } else {
+            in->is_bad = true;
+        }
+    }
+}
+
 int job_decode(const void *record, size_t len, struct job_spec *ret, struct error *e) {
     struct job_spec s = {0};
     if (len == 0 || len > JOB_RECORD_MAX) return fail(e, -EPROTO, "a job's record of %zu bytes", len);
     struct wire_in in = {.at = record, .end = (const uint8_t *)record + len};
     uint8_t version = in_u8(&in);
-    if (version != RECORD_VERSION)
-        return fail(e, -EPROTO, "a job's record of version %u; this gpumgr knows %d", version, RECORD_VERSION);
+    if (version != RECORD_VERSION && version != RECORD_MORE)
+        return fail(e, -EPROTO, "a job's record of version %u; this gpumgr knows %d", version, RECORD_MORE);
     get_spec(&in, &s);
+    if (version == RECORD_MORE) get_more(&in, &s);
     if (in.is_bad || in.at != in.end) return fail(e, -EPROTO, "a job's record that makes no sense");
     int r = job_check(&s, 0, e);
     if (r < 0) return r;

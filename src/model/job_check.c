@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "model/duration.h"
 #include "model/job.h"
+#include "model/service_spec.h"
 
 #define LISTS_MOST (JOB_RECORD_MAX - (80u << 10)) /* scope, after, paths and the fixed part fit into the rest */
 #define MEMORY_MOST (1ull << 50)                  /* a petabyte: no card has it, and sums of such amounts fit */
@@ -158,6 +159,7 @@ static int check_sizes(const struct job_spec *s, struct error *e) {
         {"labels",  &s->labels },
         {"notify",  &s->notify },
         {"sweep",   &s->sweep  },
+        {"service", &s->service},
     };
     size_t sum = 0;
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
@@ -180,6 +182,7 @@ int job_check(const struct job_spec *s, int64_t now_ns, struct error *e) {
     if (r >= 0) r = check_after(&s->after, e);
     if (r >= 0) r = check_notify(&s->notify, e);
     if (r >= 0) r = job_elements(s, &elements, &at_once, e);
+    if (r >= 0) r = service_spec_check_job(s, e);
     if (r < 0) return r;
     if (s->is_pty && (s->array[0] || s->sweep.count))
         return fail(e, -EINVAL, "pty: the elements of an array cannot share a terminal");

@@ -9,12 +9,13 @@
 #include "base/nearest.h"
 #include "model/duration.h"
 #include "model/moment.h"
+#include "model/service_json.h"
 #include "model/size.h"
 
 #define NS_PER_S 1000000000LL
 #define NS_PER_MS 1000000LL
 
-enum list { COMMAND, MOUNTS, ENV, SCOPE, AFTER, SWEEP, LABELS, NOTIFY, LISTS };
+enum list { COMMAND, MOUNTS, ENV, SCOPE, AFTER, SWEEP, LABELS, NOTIFY, SERVICE, LISTS };
 
 /* One object on its way to a record. Texts point into the tree, words into bufs of their own. */
 struct reading {
@@ -293,6 +294,11 @@ static int read_over(struct reading *r, const char *key, const struct json_tree 
     return p.result;
 }
 
+static int read_service(struct reading *r, const char *key, const struct json_tree *v) {
+    (void)key;
+    return service_json_words(v, &r->words[SERVICE], r->e);
+}
+
 /* ---- one object ---- */
 
 static const struct {
@@ -322,6 +328,7 @@ static const struct {
     {"labels",     read_labels    },
     {"notify",     read_notify    },
     {"pty",        read_pty       },
+    {"service",    read_service   },
 };
 
 static void member(void *ctx, const char *key, const struct json_tree *v) {
@@ -341,8 +348,9 @@ static void member(void *ctx, const char *key, const struct json_tree *v) {
 static int finish(struct reading *r, struct buf *ret, struct error *e) {
     struct job_spec *s = &r->s;
     struct job_words *lists[LISTS] = {
-        [COMMAND] = &s->command, [MOUNTS] = &s->mounts, [ENV] = &s->env,       [SCOPE] = &s->scope,
-        [AFTER] = &s->after,     [SWEEP] = &s->sweep,   [LABELS] = &s->labels, [NOTIFY] = &s->notify,
+        [COMMAND] = &s->command, [MOUNTS] = &s->mounts, [ENV] = &s->env,
+        [SCOPE] = &s->scope,     [AFTER] = &s->after,   [SWEEP] = &s->sweep,
+        [LABELS] = &s->labels,   [NOTIFY] = &s->notify, [SERVICE] = &s->service,
     };
     for (int i = 0; i < LISTS; i++) *lists[i] = job_words_of(&r->words[i]);
     if (r->has_exact) {

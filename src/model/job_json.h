@@ -23,7 +23,7 @@ int job_json_records(const char *text, size_t len, int64_t now_ns, job_json_fn e
     MUST_CHECK;
 
 /* What everybody may see of a job, as members of an object that is open: name, command, image, cwd, mounts, gpus, scope,
- * memory_bytes, share_bytes, over, priority, finish_by, time_limit_s, retries, after, array, sweep, labels, pty. All are
+ * memory_bytes, share_bytes, over, priority, finish_by, time_limit_s, retries, after, array, sweep, labels, pty, service. All are
  * always there; what was not asked for is null. Neither env nor notify: they may hold secrets. */
 void job_json_members(struct buf *b, const struct job_spec *s);
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "model/duration.h"
 #include "model/job_json.h"
+#include "model/service_spec.h"
 #include "model/size.h"
 
 static void put_list(struct buf *b, const char *key, const struct job_words *w) {
@@ -86,6 +87,16 @@ static void put_over(struct buf *b, const struct job_spec *s) {
     json_close(b, '}');
 }
 
+static void put_service(struct buf *b, const struct job_spec *s) {
+    struct service_spec service;
+    struct error ignored;
+    json_key(b, "service");
+    if (!s->service.count || service_spec_read(&s->service, &service, &ignored) < 0)
+        json_nil(b);
+    else
+        service_spec_json(b, &service);
+}
+
 /* What is written the same way for eyes and for another submission. */
 static void put_common(struct buf *b, const struct job_spec *s) {
     json_pair_str(b, "name", s->name);
@@ -104,6 +115,7 @@ static void put_common(struct buf *b, const struct job_spec *s) {
     put_sweep(b, &s->sweep);
     put_pairs(b, "labels", &s->labels);
     json_pair_bool(b, "pty", s->is_pty);
+    put_service(b, s);
 }
 
 void job_json_members(struct buf *b, const struct job_spec *s) {
