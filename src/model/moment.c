@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "model/calendar.h"
+
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Just n digits. What follows them, or NULL; NULL stays NULL, so that parts can be read one after the other. */
@@ -18,20 +20,6 @@ static const char *digits(const char *at, int n, int *ret) {
 }
 
 static const char *sign(const char *at, char c) { return at && *at == c ? at + 1 : NULL; }
-
-static bool is_leap(int year) { return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0; }
-
-static int days_in(int year, int month) {
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    return month == 2 && is_leap(year) ? 29 : days[month - 1];
-}
-
-static int64_t days_before(int year, int month, int day) {
-    int64_t n = day - 1;
-    for (int y = 1970; y < year; y++) n += is_leap(y) ? 366 : 365;
-    for (int m = 1; m < month; m++) n += days_in(year, m);
-    return n;
-}
 
 /* "Z", "+01:00" or "+0100": seconds ahead of UTC. What follows it, or NULL. */
 static const char *zone(const char *at, int64_t *ret_s) {
@@ -67,13 +55,13 @@ int moment_parse(const char *text, int64_t *ret_ns, struct error *e) {
         if (at && *at == '.') at = fraction(at + 1, &part_ns);
     }
     bool is_date = at && year >= 1970 && year < 2200 && month >= 1 && month <= 12 && day >= 1 &&
-                   day <= days_in(year, month) && hour <= 23 && minute <= 59 && second <= 59;
+                   day <= calendar_days_in(year, month) && hour <= 23 && minute <= 59 && second <= 59;
     if (!is_date) return fail(e, -EINVAL, "\"%.40s\" is no point in time, as in 2026-11-15T18:30:00Z", text);
     at = zone(at, &ahead_s);
     if (!at || *at)
         return fail(e, -EINVAL, "\"%.40s\" does not end with its zone, as in 2026-11-15T18:30:00Z or 18:30:00+01:00",
                     text);
-    int64_t s = days_before(year, month, day) * 86400 + hour * 3600LL + minute * 60LL + second - ahead_s;
+    int64_t s = calendar_days(year, month, day) * 86400 + hour * 3600LL + minute * 60LL + second - ahead_s;
     if (s < 0) return fail(e, -ERANGE, "\"%.40s\" is before 1970", text);
     *ret_ns = s * 1000000000LL + part_ns;
     return 0;
