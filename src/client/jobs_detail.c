@@ -21,24 +21,12 @@ struct page {
     struct buf *out;
 };
 
-/* One line; what is longer than the screen goes on below its beginning, broken between words. */
+/* What is longer than the screen goes on below its beginning. */
 static void line(const struct page *p, const char *label, const char *text) {
-    int room = p->screen->width - LABEL_WIDTH - 1;
-    bool is_first = true;
-    while (*text) {
-        size_t n = strlen(text);
-        if ((int)n > room) {
-            n = (size_t)room;
-            while (n > 0 && text[n] != ' ') n--;
-            if (!n) n = strcspn(text, " "); /* one long word stays whole */
-        }
-        text_pad(p->out, is_first ? label : "", LABEL_WIDTH);
-        buf_putc(p->out, ' ');
-        buf_add(p->out, text, n);
-        buf_putc(p->out, '\n');
-        text += n + (text[n] == ' ');
-        is_first = false;
-    }
+    if (!*text) return;
+    text_pad(p->out, label, LABEL_WIDTH);
+    buf_putc(p->out, ' ');
+    text_wrap(p->out, text, p->screen->width - LABEL_WIDTH - 1, LABEL_WIDTH + 1);
 }
 
 static void line_text(const struct page *p, const char *label, const char *key) { line(p, label, job_text(p->j, key)); }
@@ -60,6 +48,57 @@ static void line_bytes(const struct page *p, const char *label, const char *key)
     if (!(bytes > 0)) return;
     number_bytes(bytes, text, sizeof text);
     line(p, label, text);
+}
+
+/* "1.2 GiB now, 3.4 GiB at most"; of one that is over the second alone. */
+static void line_now(const struct page *p, const char *label, const char *now, const char *most) {
+    AUTO(buf_done) struct buf text = {0};
+    char part[32];
+    double bytes = job_number(p->j, now), peak = job_number(p->j, most);
+    if (bytes >= 0) {
+        number_bytes(bytes, part, sizeof part);
+        buf_printf(&text, "%s now", part);
+    }
+    if (peak > 0) {
+        number_bytes(peak, part, sizeof part);
+        buf_printf(&text, "%s%s at most", text.len ? ", " : "", part);
+    }
+    if (text.len) line(p, label, text.s);
+}
+
+static void line_disk(const struct page *p) {
+    char text[96], in[32], out[32];
+    double read = job_number(p->j, "disk_read_bytes"), written = job_number(p->j, "disk_written_bytes");
+    if (!(read >= 0) || !(written >= 0)) return;
+    number_bytes(read, in, sizeof in);
+    number_bytes(written, out, sizeof out);
+    snprintf(text, sizeof text, "%s read, %s written", in, out);
+    line(p, "disk", text);
+}
+
+/* "83%: 50m of the 1h that its GPUs were held" */
+static void line_busy(const struct page *p) {
+    struct table_cell c = {0}, ran = {0};
+    char text[160], used[32];
+    double seconds = job_number(p->j, "gpu_seconds"), gpus = (double)json_tree_count(json_tree_get(p->j, "gpu_uuids"));
+    job_cell_busy.put(p->j, p->now_ns, &c);
+    job_cell_took.put(p->j, p->now_ns, &ran);
+    if (!*c.text || isnan(seconds)) return;
+    job_span(seconds, used, sizeof used);
+    if (gpus > 1)
+        snprintf(text, sizeof text, "%.8s: %s of GPU time in %.0f x %.20s", c.text, used, gpus, ran.text);
+    else
+        snprintf(text, sizeof text, "%.8s: %s of GPU time in %.20s", c.text, used, ran.text);
+    line(p, "GPU busy", text);
+}
+
+static void line_cpu(const struct page *p) {
+    char text[96], used[32];
+    double seconds = job_number(p->j, "cpu_seconds"), ratio = job_number(p->j, "cpu_ratio");
+    if (!(seconds > 0) || isnan(ratio)) return;
+    job_span(seconds, used, sizeof used);
+    snprintf(text, sizeof text, "%.0f%% of one core: %s", ratio * 100, used);
+    line(p, "CPU busy", text);
 }
 
 static void line_span(const struct page *p, const char *label, const char *key) {
@@ -158,9 +197,12 @@ static void figures(const struct page *p) {
     line_cell(p, "exit", &job_cell_exit);
     line_text(p, "because it", "reason");
     line_text(p, "says", *job_text(p->j, "text") ? "text" : "state_text");
-    line_cell(p, "GPU busy", &job_cell_busy);
-    line_bytes(p, "peak memory", "memory_peak_bytes");
+    line_busy(p);
+    line_now(p, "GPU memory", "memory_now_bytes", "memory_peak_bytes");
     energy(p);
+    line_cpu(p);
+    line_now(p, "memory", "host_now_bytes", "host_peak_bytes");
+    line_disk(p);
     line_bytes(p, "log", "log_bytes");
     line_text(p, "insight", "insight");
 }

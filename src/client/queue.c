@@ -34,6 +34,7 @@ static const struct table_column gpu_columns[] = {
     {.title = "NAME", .shrink = 8},
     {.title = "FOR", .to_the_right = true, .drop = 2},
     {.title = "LEFT", .to_the_right = true, .drop = 2},
+    {.title = "BUSY", .to_the_right = true, .drop = 5},
     {.title = "MEMORY", .to_the_right = true, .drop = 4},
 };
 /* clang-format on */
@@ -65,6 +66,7 @@ static void put_job(const struct json_tree *j, int64_t now_ns, struct table_cell
     job_cell_name.put(j, now_ns, &c[5]);
     job_cell_took.put(j, now_ns, &c[6]);
     job_cell_left.put(j, now_ns, &c[7]);
+    job_cell_busy.put(j, now_ns, &c[8]);
 }
 
 /* Nobody's, or somebody's outside the queue: then the page says whose. */
@@ -115,7 +117,7 @@ static void gpu_rows(const struct json_tree *root, struct table *t, int64_t now_
                 put_job(j, now_ns, c);
             else
                 put_verdict(g, now_ns, c);
-            put_memory(g, &c[8]);
+            put_memory(g, &c[9]);
         } while (++k < json_tree_count(holders));
         gpu_below(g, t->below[t->row_count - 1], sizeof t->below[0]);
     }

@@ -93,7 +93,6 @@ void table_print(const struct table *t, int width, bool with_colour, struct buf 
         print_row(t, t->cell[r], &f, with_colour, b);
         if (!*t->below[r]) continue;
         buf_puts(b, "    ");
-        text_cut(b, t->below[r], width - 4);
-        buf_putc(b, '\n');
+        text_wrap(b, t->below[r], width - 4, 4);
     }
 }

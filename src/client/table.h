@@ -24,7 +24,7 @@ struct table {
     const struct table_column *columns;
     int column_count, row_count;
     struct table_cell cell[TABLE_ROWS_MAX][TABLE_COLUMNS_MAX];
-    char below[TABLE_ROWS_MAX][280]; /* a line of its own under a row, or empty */
+    char below[TABLE_ROWS_MAX][400]; /* under a row, in as many lines as it takes, or empty */
 };
 
 void table_print(const struct table *t, int width, bool with_colour, struct buf *b);

@@ -25,3 +25,26 @@ void text_cut(struct buf *b, const char *s, int width) {
     }
     if (is_long) buf_putc(b, '~');
 }
+
+/* Bytes of the first line of s, and where the next begins. */
+static size_t first_line(const char *s, int width, size_t *ret_next) {
+    size_t i = 0, blank = 0;
+    for (int n = 0; s[i]; i++) {
+        if (is_start(s[i]) && n++ == width) break;
+        if (s[i] == ' ') blank = i;
+    }
+    size_t len = !s[i] || s[i] == ' ' || !blank ? i : blank;
+    for (*ret_next = len; s[*ret_next] == ' ';) ++*ret_next;
+    return len;
+}
+
+void text_wrap(struct buf *b, const char *s, int width, int indent) {
+    if (width < 8) width = 8; /* no screen is that narrow: it only has to end */
+    for (bool is_first = true; is_first || *s; is_first = false) {
+        size_t next, len = first_line(s, width, &next);
+        for (int i = 0; !is_first && i < indent; i++) buf_putc(b, ' ');
+        buf_add(b, s, len);
+        buf_putc(b, '\n');
+        s += next;
+    }
+}

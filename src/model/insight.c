@@ -34,17 +34,23 @@ enum part { NOTHING, GPU, CPU, PEAK, TOTAL, SHARE };
 /* The first that fits is said; the parts are what its format asks for. */
 static const struct {
     bool (*fits)(const struct insight_facts *f);
-    const char *format;
+    const char *format, *now; /* now: while it runs; NULL: the same */
     enum part parts[2];
 } rows[] = {
-    {is_full,        "peak %.1f of %.1f GB: nothing larger would fit",                 {PEAK, TOTAL} },
-    {is_over_share,  "peak %.1f GB, more than the %.1f GB that it asked for",          {PEAK, SHARE} },
-    {is_unused,      "GPU %.0f %% busy: it was held and not used",                     {GPU, NOTHING}},
-    {is_input_bound, "GPU %.0f %% busy while the CPU was at %.0f %%: input-bound",     {GPU, CPU}    },
-    {is_small,       "peak %.1f of %.1f GB and half idle: a share of a GPU would do",  {PEAK, TOTAL} },
-    {is_waiting,     "GPU %.0f %% and CPU %.0f %% busy: it waited for something else", {GPU, CPU}    },
-    {is_idle_half,   "GPU %.0f %% busy",                                               {GPU, NOTHING}},
-    {is_busy,        "GPU %.0f %% busy",                                               {GPU, NOTHING}},
+    {is_full,        "peak %.1f of %.1f GB: nothing larger would fit",                NULL,                                                            {PEAK, TOTAL} },
+    {is_over_share,  "peak %.1f GB, more than the %.1f GB that it asked for",         NULL,                                                            {PEAK, SHARE} },
+    {is_unused,
+     "GPU %.0f %% busy: it was held and not used",                                    "GPU %.0f %% busy: it is held and not used",
+     {GPU, NOTHING}                                                                                                                                                  },
+    {is_input_bound,
+     "GPU %.0f %% busy while the CPU was at %.0f %%: input-bound",                    "GPU %.0f %% busy while the CPU is at %.0f %%: input-bound",
+     {GPU, CPU}                                                                                                                                                      },
+    {is_small,       "peak %.1f of %.1f GB and half idle: a share of a GPU would do", NULL,                                                            {PEAK, TOTAL} },
+    {is_waiting,
+     "GPU %.0f %% and CPU %.0f %% busy: it waited for something else",                "GPU %.0f %% and CPU %.0f %% busy: it waits for something else",
+     {GPU, CPU}                                                                                                                                                      },
+    {is_idle_half,   "GPU %.0f %% busy",                                              NULL,                                                            {GPU, NOTHING}},
+    {is_busy,        "GPU %.0f %% busy",                                              NULL,                                                            {GPU, NOTHING}},
 };
 
 static double value_of(const struct insight_facts *f, enum part part) {
@@ -62,9 +68,10 @@ void insight_sentence(const struct insight_facts *f, char *ret, size_t room) {
     snprintf(ret, room, "%s", "");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (!rows[i].fits(f)) continue;
+        const char *format = f->is_running && rows[i].now ? rows[i].now : rows[i].format;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(ret, room, rows[i].format, value_of(f, rows[i].parts[0]), value_of(f, rows[i].parts[1]));
+        snprintf(ret, room, format, value_of(f, rows[i].parts[0]), value_of(f, rows[i].parts[1]));
 #pragma GCC diagnostic pop
         return;
     }

@@ -1,6 +1,7 @@
 /* One sentence about how a run used what it held: what its owner would want to know before the next one. Pure. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,7 @@ struct insight_facts {
     uint64_t peak_bytes;  /* of one GPU's memory */
     uint64_t total_bytes; /* that this GPU has */
     uint64_t share_bytes; /* that it asked for, of one GPU */
+    bool is_running;      /* it goes on: said of now */
 };
 
 /* "" where there is nothing to say. */

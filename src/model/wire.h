@@ -58,6 +58,7 @@ enum wire_type {
     WIRE_JOB_RUN,
     WIRE_JOB_LOG,
     WIRE_JOB_FREE,
+    WIRE_JOB_FIGURES,
     WIRE_CALL_SUBMIT = 60, /* a caller to the node of his machine: model/jobs_socket.h */
     WIRE_CALL_FOLLOW,
     WIRE_CALL_SIGNAL,

@@ -18,6 +18,8 @@
  *   RUNS      server, after WELCOME: all runs that it thinks are going on. The node answers RUN for each; one that it never
  *             heard of is RUN_ABSENT, and then granted again.
  *   LOG_ASK   server: a part of a run's log. Answer LOG.
+ *   FIGURES   node, every few seconds: what each run that goes on has used so far. Nothing is lost with one that is lost:
+ *             every figure is a whole, not a difference, and the last word is the RUN that tells the end.
  *   FREE      node: which GPUs are measured free, and who has the others; at once when that changes.
  *
  * Here: how jobs come in. What is said about runs is in model/wire_run.h. */

@@ -199,6 +199,76 @@ bool wire_next_run_key(struct wire_runs *list, struct wire_run_key *ret) {
     return true;
 }
 
+/* ---- FIGURES ---- */
+
+size_t wire_begin_figures(struct buf *b, uint32_t count) {
+    size_t from = wire_begin(b, WIRE_JOB_FIGURES);
+    out_u32(b, count);
+    return from;
+}
+
+void wire_add_figures(struct buf *b, const struct wire_figures *v) {
+    size_t record = out_record_begin(b);
+    put_key(b, &v->key);
+    out_f64(b, v->gpu_seconds);
+    out_f64(b, v->energy_joules);
+    out_f64(b, v->gpu_ratio);
+    out_f64(b, v->cpu_seconds);
+    out_u64(b, v->memory_bytes);
+    out_u64(b, v->memory_peak_bytes);
+    out_u64(b, v->memory_total_bytes);
+    out_u64(b, v->host_bytes);
+    out_u64(b, v->read_bytes);
+    out_u64(b, v->written_bytes);
+    out_u64(b, v->log_bytes);
+    out_record_end(b, record);
+}
+
+static bool get_figures(struct wire_in *in, struct wire_figures *v) {
+    struct wire_in record = in_record(in);
+    v->key = get_key(&record);
+    v->gpu_seconds = in_f64(&record);
+    v->energy_joules = in_f64(&record);
+    v->gpu_ratio = in_f64(&record);
+    v->cpu_seconds = in_f64(&record);
+    v->memory_bytes = in_u64(&record);
+    v->memory_peak_bytes = in_u64(&record);
+    v->memory_total_bytes = in_u64(&record);
+    v->host_bytes = in_u64(&record);
+    v->read_bytes = in_u64(&record);
+    v->written_bytes = in_u64(&record);
+    v->log_bytes = in_u64(&record);
+    return !record.is_bad && is_amount(v->gpu_seconds) && is_amount(v->energy_joules) &&
+           (isnan(v->gpu_ratio) || (v->gpu_ratio >= 0 && v->gpu_ratio <= 1)) &&
+           (isnan(v->cpu_seconds) || is_amount(v->cpu_seconds));
+}
+
+int wire_get_figures(const struct wire_frame *f, struct wire_figures_list *ret, struct error *e) {
+    struct wire_figures_list list = {0};
+    struct wire_figures one;
+    struct wire_in in;
+    int r = wire_open(f, WIRE_JOB_FIGURES, &in, e);
+    if (r < 0) return r;
+    list.count = in_u32(&in);
+    list.at = in.at;
+    for (uint32_t i = 0; i < list.count && !in.is_bad; i++)
+        if (!get_figures(&in, &one)) in.is_bad = true;
+    if (in.is_bad) return wire_bad(f, e);
+    list.len = (size_t)(in.at - list.at);
+    *ret = list;
+    return 0;
+}
+
+bool wire_next_figures(struct wire_figures_list *list, struct wire_figures *ret) {
+    struct wire_in in = {.at = list->at, .end = list->at + list->len};
+    struct wire_figures one = {0};
+    if (list->len == 0 || !get_figures(&in, &one)) return false;
+    list->len -= (size_t)(in.at - list->at);
+    list->at = in.at;
+    *ret = one;
+    return true;
+}
+
 /* ---- LOG_ASK, LOG ---- */
 
 void wire_put_log_ask(struct buf *b, const struct wire_log_ask *a) {

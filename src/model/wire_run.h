@@ -44,6 +44,27 @@ struct wire_run {
 void wire_put_run(struct buf *b, const struct wire_run *r);
 int wire_get_run(const struct wire_frame *f, struct wire_run *ret, struct error *e) MUST_CHECK;
 
+/* What a run that goes on has used from its start until now, and what it holds now. */
+struct wire_figures {
+    struct wire_run_key key;
+    double gpu_seconds, energy_joules; /* of all its GPUs together */
+    double gpu_ratio;                  /* mean utilisation of its GPUs since its start, 0 to 1; NaN: not measured */
+    double cpu_seconds;                /* of all its processes; NaN: not known, as for what is below */
+    uint64_t memory_bytes, memory_peak_bytes, memory_total_bytes; /* of its GPUs; now, at most, and what they have */
+    uint64_t host_bytes;                                          /* its processes hold in the machine's memory; 0 */
+    uint64_t read_bytes, written_bytes;                           /* from and to disks; UINT64_MAX */
+    uint64_t log_bytes;
+};
+struct wire_figures_list {
+    uint32_t count;
+    const uint8_t *at;
+    size_t len;
+};
+size_t wire_begin_figures(struct buf *b, uint32_t count);
+void wire_add_figures(struct buf *b, const struct wire_figures *v);
+int wire_get_figures(const struct wire_frame *f, struct wire_figures_list *ret, struct error *e) MUST_CHECK;
+bool wire_next_figures(struct wire_figures_list *list, struct wire_figures *ret);
+
 void wire_put_stored(struct buf *b, const struct wire_run_key *k);
 int wire_get_stored(const struct wire_frame *f, struct wire_run_key *ret, struct error *e) MUST_CHECK;
 

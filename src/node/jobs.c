@@ -273,6 +273,7 @@ static void on_wake(int64_t now_ns) {
     pthread_mutex_unlock(&self.lock);
     jobs_own.starting.grace_ns = jobs_own.settings.jobs_grace_s * NS_PER_S;
     if (is_down) calls_link_down();
+    if (is_welcome) jobs_figures_now(now_ns);
     if (is_welcome) each_run(say_end_again, now_ns);
     for (size_t at = 0; at < in.len;) {
         int n = wire_frame(in.s + at, in.len - at, &f, NULL);
@@ -287,6 +288,7 @@ static void on_time(int64_t now_ns) {
     if (now_ns >= self.round_ns) {
         self.round_ns = now_ns + ROUND_NS;
         each_run(jobs_judge, now_ns);
+        jobs_figures(now_ns);
     }
     if (now_ns < self.tidy_ns) return;
     self.tidy_ns = now_ns + TIDY_NS;

@@ -47,6 +47,14 @@ void jobs_look_after(struct run *run, int64_t now_ns);
 bool jobs_has_orphan(void);
 void jobs_judge(struct run *run, int64_t now_ns);
 
+/* Every few seconds: what all of them have used, in one frame. */
+void jobs_figures(int64_t now_ns);
+/* At once: a session begins, and what is said in it first must not be less than what was said in another. */
+void jobs_figures_now(int64_t now_ns);
+void jobs_add_figures(const struct run *run, struct wire_run *said);
+/* What one has used in the end: never less than was told. */
+void jobs_last_figures(struct run *run);
+
 /* One that was found at the start; and what becomes of those that no shim has. */
 void jobs_adopt(void *ctx, const struct wire_run_key *k);
 void jobs_mind_found(struct run *run, int64_t now_ns);

@@ -31,8 +31,10 @@
 /* ---- where a run stands ---- */
 
 void jobs_tell(const struct run *run) {
+    struct wire_run said = run->said;
     calls_tell(run);
-    jobs_say_run(&run->said);
+    if (said.state != RUN_ENDED) jobs_add_figures(run, &said);
+    jobs_say_run(&said);
 }
 
 void jobs_say_run(const struct wire_run *said) {
@@ -51,19 +53,6 @@ static void enlist(const struct run *run) {
     memcpy(e.name, run->name, sizeof e.name);
     memcpy(e.title, run->title, sizeof e.title);
     owners_put(&e, (const char(*)[96])run->uuid, run->gpus);
-}
-
-static void take_figures(struct run *run) {
-    struct task_figures f;
-    tasks_figures(run->name, (const char(*)[96])run->uuid, run->gpus, &f);
-    double run_s = (double)(clock_boot_ns() - run->start_boot_ns) * 1e-9;
-    run->said.gpu_seconds = f.gpu_seconds;
-    run->said.energy_joules = f.energy_joules;
-    if (f.memory_peak_bytes > run->said.memory_peak_bytes) run->said.memory_peak_bytes = f.memory_peak_bytes;
-    run->said.memory_total_bytes = f.memory_total_bytes;
-    run->said.gpu_ratio = run->start_boot_ns && run->gpus && run_s > 0 && f.is_measured
-                              ? fmin(1, f.gpu_seconds / (run_s * run->gpus))
-                              : NAN;
 }
 
 static void note_figures(struct run *run) {
@@ -85,8 +74,8 @@ static void look_at_gpus(void) {
 }
 
 static void ended(struct run *run) {
-    if (run->start_boot_ns && !isfinite(run->said.gpu_ratio) && run->said.gpu_seconds == 0) {
-        take_figures(run);
+    if (run->start_boot_ns && !run->has_figures) {
+        jobs_last_figures(run);
         note_figures(run);
     }
     log_line(LOG_INFO, "run_ended", -1, "run %s (%s): %s%s%s", run->name, run->title, job_reason_text(run->said.reason),

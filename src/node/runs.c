@@ -259,6 +259,7 @@ int run_refresh(const struct runs *r, struct run *run, struct record_state *ret,
     }
     if (fresh.memory_peak_bytes < run->said.memory_peak_bytes) fresh.memory_peak_bytes = run->said.memory_peak_bytes;
     run->said = fresh;
+    run->has_figures = ret->has[RECORD_FIGURES];
     run->start_boot_ns = ret->has[RECORD_STARTED] ? ret->of[RECORD_STARTED].boot_ns : 0;
     return 0;
 }

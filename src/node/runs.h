@@ -11,6 +11,7 @@
 #include "model/settings.h"
 #include "model/wire_run.h"
 #include "node/owners.h"
+#include "node/tasks.h"
 #include "run/record.h"
 
 #define RUNS_BUCKETS 1024u
@@ -36,6 +37,9 @@ struct run {
     struct wire_run said; /* as the server and callers are told */
     int64_t start_boot_ns;
     bool is_memory_said, is_idle_said; /* what it does wrong */
+    bool has_figures;                  /* they are in its records: it has ended */
+    struct task_figures sum;           /* scratch of a round */
+    struct wire_figures used;          /* as it was told last: none of it goes back (jobs_figures.c) */
 };
 
 struct runs {

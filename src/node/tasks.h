@@ -35,13 +35,20 @@ void tasks_welcome(int64_t task_mark, int64_t event_mark);
  * with the round. source: the number of the node's own event stream. */
 /* What the tasks of a run did on its GPUs ("17.0.1": node/owners.h). From any thread. */
 struct task_figures {
-    bool is_measured; /* there were any */
+    bool is_measured; /* there were any, or would have been seen */
     double gpu_seconds, energy_joules;
     uint64_t memory_bytes, memory_peak_bytes; /* now; the most of one moment that was seen of one task */
     uint64_t memory_total_bytes;              /* of its GPUs */
     int64_t used_ns;                          /* when one of them last worked, boot clock; 0: none did */
 };
 void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, struct task_figures *ret);
+/* All tasks there are, of runs and of others, running and ended, each at its own moment. Takes no lock. */
+struct gpumgr_task;
+void tasks_each(void (*each)(void *ctx, const struct gpumgr_task *k), void *ctx);
+/* Whether whoever used them was seen: then one that was not seen there did nothing. */
+bool tasks_sees(const char (*uuids)[96], unsigned gpus);
+/* That GPUs have, all together; 0: not known yet. */
+uint64_t tasks_memory_total(const char (*uuids)[96], unsigned gpus);
 /* One sentence for people, in the node's own stream of events (model/event.h). */
 void tasks_event(int severity, const char *kind, int32_t pid, const char *text);
 /* Of those that run now only: memory_bytes and used_ns. Costs next to nothing. */

@@ -35,6 +35,28 @@ static uint64_t memory_of(const char *uuid, int64_t now_ns) {
     return 0;
 }
 
+uint64_t tasks_memory_total(const char (*uuids)[96], unsigned gpus) {
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&tracker.lock);
+    for (unsigned g = 0; g < gpus; g++) bytes += memory_of(uuids[g], clock_boot_ns());
+    pthread_mutex_unlock(&tracker.lock);
+    return bytes;
+}
+
+static bool has_list(const char *uuid) {
+    for (uint32_t bit = 0; bit < tracker.table.head->gpu_count && bit < TRACKS_GPUS; bit++)
+        if (strcmp(gpumgr_task_gpu(tracker.table.head, bit)->uuid, uuid) == 0) return tracker.gpu[bit].has_list;
+    return false;
+}
+
+bool tasks_sees(const char (*uuids)[96], unsigned gpus) {
+    unsigned seen = 0;
+    pthread_mutex_lock(&tracker.lock);
+    for (unsigned g = 0; g < gpus && tracker.knows_pids; g++) seen += has_list(uuids[g]);
+    pthread_mutex_unlock(&tracker.lock);
+    return gpus && seen == gpus;
+}
+
 void tasks_now(const char *run, struct task_figures *ret) {
     *ret = (struct task_figures){0};
     pthread_mutex_lock(&tracker.lock);
@@ -44,7 +66,7 @@ void tasks_now(const char *run, struct task_figures *ret) {
 
 void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, struct task_figures *ret) {
     struct gpumgr_task k;
-    *ret = (struct task_figures){0};
+    *ret = (struct task_figures){.is_measured = tasks_sees(uuids, gpus)};
     pthread_mutex_lock(&tracker.lock);
     add_live(run, ret);
     for (uint32_t i = 0; i < TABLE_SLOTS; i++) {
@@ -54,8 +76,14 @@ void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, stru
         ret->energy_joules += k.energy_joules;
         if (k.memory_peak_bytes > ret->memory_peak_bytes) ret->memory_peak_bytes = k.memory_peak_bytes;
     }
-    for (unsigned g = 0; g < gpus; g++) ret->memory_total_bytes += memory_of(uuids[g], clock_boot_ns());
     pthread_mutex_unlock(&tracker.lock);
+    ret->memory_total_bytes = tasks_memory_total(uuids, gpus);
+}
+
+void tasks_each(void (*each)(void *ctx, const struct gpumgr_task *k), void *ctx) {
+    struct gpumgr_task k;
+    for (uint32_t i = 0; i < TABLE_SLOTS; i++)
+        if (table_get(&tracker.table, i, &k)) each(ctx, &k);
 }
 
 void tasks_event(int severity, const char *kind, int32_t pid, const char *text) {

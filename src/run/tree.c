@@ -30,14 +30,19 @@ static bool read_stat(pid_t pid, struct tree_process *ret) {
     if (read_file(pid, "stat", text, sizeof text) <= 0) return false;
     const char *at = strrchr(text, ')');
     if (!at || sscanf(at + 1, " %c %d %*d %d", &ret->state, &parent, &session) != 3) return false;
-    for (int field = 2; field < 22; field++) {
+    uint64_t value[25] = {0};
+    for (int field = 2; field < 24; field++) {
         at = strchr(at + 1, ' ');
         if (!at) return false;
+        value[field + 1] = strtoull(at + 1, NULL, 10);
     }
+    ret->cpu_ticks = value[14] + value[15];
+    ret->waited_ticks = value[16] + value[17];
+    ret->host_pages = value[24];
     ret->pid = pid;
     ret->parent = parent;
     ret->session = session;
-    ret->ticks = strtoull(at + 1, NULL, 10);
+    ret->ticks = value[22];
     ret->is_ours = false;
     return true;
 }
@@ -142,4 +147,38 @@ unsigned tree_signal(const struct tree *t, int signo) {
         if (p->is_ours && p->pid != getpid() && p->state != 'Z' && p->state != 'X') n += signal_one(p, signo);
     }
     return n;
+}
+
+/* ---- what they use ---- */
+
+/* read_bytes and write_bytes of a process: its own, and those of all that it waited for. */
+static bool add_io(pid_t pid, struct tree_use *u) {
+    char text[512];
+    if (read_file(pid, "io", text, sizeof text) <= 0) return false;
+    const char *read_at = strstr(text, "\nread_bytes: "), *write_at = strstr(text, "\nwrite_bytes: ");
+    if (!read_at || !write_at) return false;
+    u->read_bytes += strtoull(read_at + strlen("\nread_bytes: "), NULL, 10);
+    u->written_bytes += strtoull(write_at + strlen("\nwrite_bytes: "), NULL, 10);
+    return true;
+}
+
+void tree_used(const struct tree *t, pid_t root, struct tree_use *ret) {
+    struct tree_use u = {0};
+    uint64_t ticks = 0, pages = 0;
+    bool has_io = true;
+    for (size_t i = 0; i < t->count; i++) {
+        const struct tree_process *p = &t->of[i];
+        if (!p->is_ours) continue;
+        bool is_dead = p->state == 'Z' || p->state == 'X';
+        if (!is_dead && !add_io(p->pid, &u) && tree_ticks(p->pid) == p->ticks) has_io = false;
+        ticks += p->waited_ticks;
+        if (p->pid == root) continue;
+        ticks += p->cpu_ticks;
+        pages += p->host_pages;
+        u.processes++;
+    }
+    if (!has_io) u.read_bytes = u.written_bytes = UINT64_MAX;
+    u.cpu_s = (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    u.host_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    *ret = u;
 }

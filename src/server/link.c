@@ -175,7 +175,7 @@ static int take_result(struct link *k, const struct wire_frame *f, struct error 
 }
 
 static bool is_of_jobs(const struct wire_frame *f) {
-    return f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FREE && f->version == WIRE_VERSION;
+    return f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FIGURES && f->version == WIRE_VERSION;
 }
 
 static int take_jobs(struct link *k, const struct wire_frame *f, struct error *e) {

@@ -220,6 +220,9 @@ static struct queue_run *run_from(struct queue_job *j, const struct queue_run_ro
                             .stop = row->stop,
                             .is_stored = true,
                             .granted_ns = row->granted_ns};
+    /* What the file has is from its start: its node will tell what it has used by now. */
+    r->of.gpu_seconds = r->of.energy_joules = r->of.cpu_seconds = r->of.gpu_ratio = r->of.cpu_ratio = NAN;
+    r->of.memory_peak_bytes = r->of.log_bytes = 0;
     for (const char *s = row->gpus; *s && r->gpus < n; r->gpus++) {
         size_t len = strcspn(s, ",");
         if (len < sizeof r->uuid[0]) memcpy(r->uuid[r->gpus], s, len);
@@ -385,6 +388,7 @@ static int take(void *ctx, struct live_node *n, const struct wire_frame *f, stru
     case WIRE_JOB_SUBMIT: return queue_take_submit(q, n, f, e);
     case WIRE_JOB_CONTROL: return queue_take_control(q, n, f, e);
     case WIRE_JOB_RUN: return queue_take_run(q, n, f, e);
+    case WIRE_JOB_FIGURES: return queue_take_figures(q, n, f, e);
     case WIRE_JOB_FREE: return queue_take_free(q, n, f, e);
     case WIRE_JOB_SEALED: return queue_take_sealed(q, f, e);
     case WIRE_JOB_LOG: return queue_take_log(q, f, e);

@@ -114,6 +114,7 @@ void queue_run_row(const struct queue_run *r, struct buf *gpus, struct queue_run
     *ret =
         (struct queue_run_row){.of = r->of, .state = (uint8_t)r->state, .stop = r->stop, .granted_ns = r->granted_ns};
     ret->gpus = gpus->s ? gpus->s : "";
+    if (r->now.key.attempt && !job_state_is_over(r->state)) ret->now = &r->now;
 }
 
 static void run_add(struct queue *q, const struct queue_run *r, bool again) {
@@ -122,6 +123,7 @@ static void run_add(struct queue *q, const struct queue_run *r, bool again) {
     struct run_item *item = ADD(&f->runs);
     queue_run_row(r, &gpus, &item->row);
     item->row.again = again;
+    item->row.now = NULL; /* the run may be gone when this is written */
     item->gpus = gpus.s;
 }
 

@@ -87,9 +87,19 @@ static void put_insight(struct buf *b, const struct job_spec *s, const struct wi
                               .gpus = gpus,
                               .peak_bytes = w->memory_peak_bytes,
                               .total_bytes = w->memory_total_bytes,
-                              .share_bytes = s->share_bytes};
+                              .share_bytes = s->share_bytes,
+                              .is_running = !w->end_ns};
     insight_sentence(&f, text, sizeof text);
     put_text(b, "insight", text);
+}
+
+/* What it holds at this moment, and what of it is told only while it runs. */
+static void put_now(struct buf *b, const struct wire_figures *v) {
+    bool has_disk = v && v->read_bytes != UINT64_MAX, has_host = v && isfinite(v->cpu_seconds);
+    put_real(b, "memory_now_bytes", v ? (double)v->memory_bytes : NAN, 1);
+    put_real(b, "host_now_bytes", has_host ? (double)v->host_bytes : NAN, 1);
+    put_real(b, "disk_read_bytes", has_disk ? (double)v->read_bytes : NAN, 1);
+    put_real(b, "disk_written_bytes", has_disk ? (double)v->written_bytes : NAN, 1);
 }
 
 /* The part that is a run's: nulls where it has none. */
@@ -125,8 +135,13 @@ static void put_run(struct buf *b, const struct queue *q, const struct job_spec 
     put_real(b, "gpu_utilization_ratio", w->gpu_ratio, 0.001);
     put_real(b, "cpu_ratio", w->cpu_ratio, 0.001);
     put_bytes(b, "memory_peak_bytes", w->memory_peak_bytes);
+    put_now(b, r->now);
+    put_bytes(b, "host_peak_bytes", w->host_peak_bytes);
     json_key(b, "log_bytes");
-    json_uint(b, w->log_bytes);
+    if (is_over || r->now || w->log_bytes)
+        json_uint(b, w->log_bytes);
+    else
+        json_nil(b);
     put_insight(b, s, w, s->gpus, clock_real_ns());
 }
 

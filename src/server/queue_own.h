@@ -35,6 +35,7 @@ struct queue_run {
     bool is_touched; /* the file says something else */
     uint16_t gpus;
     int64_t granted_ns, wait_ns;
+    struct wire_figures now; /* as the node told last; key.attempt 0: not yet. What lasts of it is in `of`, too */
     char uuid[][96];
 };
 

@@ -62,6 +62,7 @@ void queue_run_stop(struct queue *q, struct queue_run *r, enum job_reason why);
 void queue_send_stop(struct queue *q, const struct queue_run *r);
 void queue_send_grant(struct queue *q, const struct wire_run_key *k, const struct buf *seal);
 int queue_take_run(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_take_figures(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
 void queue_tell_runs(struct queue *q, struct live_node *n);
 void queue_retry_tick(struct queue *q, int64_t now_ns);
 

@@ -130,6 +130,55 @@ static void stop_sent(void *ctx, int result, const struct error *e) {
     free(s);
 }
 
+/* ---- figures ---- */
+
+static void at_least(uint64_t *to, uint64_t by) {
+    if (by > *to) *to = by;
+}
+
+/* What was told of a run is never taken back, whoever was started anew meanwhile. */
+static void keep_figures(struct wire_run *to, const struct wire_run *before) {
+    to->gpu_seconds = fmax(to->gpu_seconds, before->gpu_seconds);
+    to->energy_joules = fmax(to->energy_joules, before->energy_joules);
+    to->cpu_seconds = fmax(to->cpu_seconds, before->cpu_seconds);
+    if (isnan(to->gpu_ratio)) to->gpu_ratio = before->gpu_ratio;
+    if (isnan(to->cpu_ratio)) to->cpu_ratio = before->cpu_ratio;
+    at_least(&to->memory_peak_bytes, before->memory_peak_bytes);
+    at_least(&to->memory_total_bytes, before->memory_total_bytes);
+    at_least(&to->host_peak_bytes, before->host_peak_bytes);
+    at_least(&to->log_bytes, before->log_bytes);
+}
+
+static void take_figures(struct queue_run *r, const struct wire_figures *v) {
+    struct wire_run *of = &r->of, fresh = r->of;
+    fresh.gpu_seconds = v->gpu_seconds;
+    fresh.energy_joules = v->energy_joules;
+    fresh.cpu_seconds = v->cpu_seconds;
+    fresh.gpu_ratio = v->gpu_ratio;
+    fresh.memory_peak_bytes = v->memory_peak_bytes;
+    fresh.memory_total_bytes = v->memory_total_bytes;
+    fresh.host_peak_bytes = v->host_bytes;
+    fresh.log_bytes = v->log_bytes;
+    keep_figures(&fresh, of);
+    double ran_s = of->start_ns ? (double)(clock_real_ns() - of->start_ns) / NS_PER_S : 0;
+    if (ran_s > 0 && isfinite(fresh.cpu_seconds)) fresh.cpu_ratio = fresh.cpu_seconds / ran_s;
+    *of = fresh;
+    r->now = *v;
+    r->job->is_changed = true;
+}
+
+int queue_take_figures(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) {
+    struct wire_figures_list list;
+    struct wire_figures one;
+    int r = wire_get_figures(f, &list, e);
+    if (r < 0) return r;
+    while (wire_next_figures(&list, &one)) {
+        struct queue_run *run = queue_run_find(q, &one.key);
+        if (run && strcmp(run->job->node, n->name) == 0) take_figures(run, &one);
+    }
+    return 0;
+}
+
 /* ---- ends ---- */
 
 static bool is_tried_again(const struct queue_run *r, const struct wire_run *w, enum job_state state) {
@@ -188,6 +237,7 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
     if (is_lease(j) && w->reason == JOB_BY_ITSELF) state = JOB_DONE;
     bool again = is_tried_again(r, w, state);
     end.state = RUN_ENDED;
+    keep_figures(&end, &r->of);
     if (!end.end_ns) end.end_ns = clock_real_ns();
     r->of = end;
     r->state = state;
@@ -217,7 +267,9 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
 static void run_moves(struct queue *q, struct queue_run *r, const struct wire_run *w, enum job_state to) {
     bool starts = to == JOB_RUNNING && r->state == JOB_GRANTED;
     bool is_same = r->state == to && r->of.start_ns == w->start_ns;
+    const struct wire_run before = r->of;
     r->of = *w;
+    keep_figures(&r->of, &before);
     r->job->is_changed = true;
     if (r->state == JOB_RUNNING && to == JOB_GRANTED) return;
     if (r->state == JOB_ENDING && to != JOB_ENDING) return; /* it was told to end: that stands */

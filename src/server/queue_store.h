@@ -39,6 +39,7 @@ struct queue_run_row {
     bool again;         /* it is over, and another attempt of its element follows */
     const char *gpus;   /* UUIDs with commas */
     int64_t granted_ns;
+    const struct wire_figures *now; /* of one that goes on; not in the file; NULL: nothing was told */
 };
 
 /* What a run that is over has cost, to be spread over the hours that it held its GPUs in. */

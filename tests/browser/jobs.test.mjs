@@ -120,6 +120,28 @@ test('jobs: one is run again with its own words', async () => {
   await until('it is done again', async () => (await state(page)) === 'done');
 });
 
+test('jobs: what one uses is told while it runs, with its own GPUs, CPU and disk over its run', async () => {
+  const page = await context.newPage();
+  const id = await submit(page, `${join(build, 'sim/gpusim-task')} --dir ${simDir} --quiet --gpu 0 --memory 4G --forever & echo busy; wait`, { name: 'works' });
+  await until('it runs', async () => (await state(page)) === 'running');
+  const fact = (name) => page.locator('.facts .fact', { has: page.locator(`dt:text-is("${name}")`) }).textContent();
+  await until('its GPU to be busy', async () => /[1-9]\d*.%/.test(await fact('GPUs busy')), 60);
+  assert.match(await fact('GPU memory'), /4\.\d+.GiB.*at most/);
+  assert.match(await fact('Disk'), /read.*written/);
+  const { gpu_indices: mine, gpu_seconds: before } = await page.evaluate(async (n) => (await fetch(new URL(`api/v1/jobs/${n}`, document.baseURI))).json(), id);
+  for (const title of ['Utilisation', 'GPU memory', 'Power', 'Temperature']) {
+    const panel = page.locator('.jobcharts > *', { has: page.locator(`h2:text-is("${title}")`) });
+    await until(`${title} as a chart`, async () => (await panel.locator('canvas').count()) > 0, 30);
+    assert.deepEqual((await panel.textContent()).match(/GPU \d+/g).filter((w, i, all) => all.indexOf(w) === i && title !== w).sort(), mine.map((i) => `GPU ${i}`), title);
+  }
+  for (const title of ['CPU of the machine', 'Memory of the machine', 'Disk of the machine'])
+    await until(`${title} as a chart`, async () => (await page.locator('.jobcharts > *', { has: page.locator(`h2:text-is("${title}")`) }).locator('canvas').count()) > 0, 30);
+  await until('more GPU time', async () => (await page.evaluate(async (n) => (await fetch(new URL(`api/v1/jobs/${n}`, document.baseURI))).json(), id)).gpu_seconds > before, 30);
+  await gpumgr.command('cancel', String(id), '--dir', gpumgr.dir);
+  await until('it is cancelled', async () => (await state(page)) === 'cancelled');
+  assert.match(await fact('Energy'), /[1-9]/);
+});
+
 test('jobs: elements of an array, each with its log', async () => {
   const page = await context.newPage();
   await page.goto(`${gpumgr.url}submit`);

@@ -223,6 +223,16 @@ static bool job_list(const struct wire_frame *f, struct buf *again, struct error
         from = wire_begin_runs(again, runs.count);
         for (; wire_next_run_key(&runs, &key); seen++) wire_add_run_key(again, &key);
         need(seen == runs.count);
+    } else if (f->type == WIRE_JOB_FIGURES) {
+        struct wire_figures_list figures;
+        struct wire_figures of;
+        if (wire_get_figures(f, &figures, e) < 0) return false;
+        from = wire_begin_figures(again, figures.count);
+        for (; wire_next_figures(&figures, &of); seen++) {
+            need(of.gpu_seconds >= 0 && of.energy_joules >= 0 && of.key.attempt > 0);
+            wire_add_figures(again, &of);
+        }
+        need(seen == figures.count);
     } else {
         if (wire_get_frees(f, &frees, e) < 0) return false;
         from = wire_begin_frees(again, frees.count);
@@ -313,7 +323,8 @@ static bool take(const struct wire_frame *f, struct buf *again, struct error *e)
     if (f->type == WIRE_USE) return uses(f, again, e);
     if (f->type >= WIRE_TASK && f->type <= WIRE_NODE) return task_frame(f, again, e);
     if (f->type >= WIRE_INVENTORY && f->type <= WIRE_GUARD) return device_frame(f, again, e);
-    if (f->type == WIRE_JOB_SUBMIT || f->type == WIRE_JOB_RUNS || f->type == WIRE_JOB_FREE)
+    if (f->type == WIRE_JOB_SUBMIT || f->type == WIRE_JOB_RUNS || f->type == WIRE_JOB_FREE ||
+        f->type == WIRE_JOB_FIGURES)
         return job_list(f, again, e);
     if (f->type >= WIRE_JOB_GRANT || f->type == WIRE_JOB_RUN || f->type == WIRE_JOB_LOG) return run_frame(f, again, e);
     if (f->type >= WIRE_JOB_SEAL || (f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FREE))

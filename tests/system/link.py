@@ -178,8 +178,15 @@ def frees(r):
     return {f["uuid"]: f for f in (free(r) for _ in range(r.take("H")))}
 
 
-SEALED, SUBMIT, CONTROL, RUN, LOG, FREE = range(30, 36)
-JOB_FRAMES = {SEALED: sealed, SUBMIT: submit, CONTROL: control, RUN: run, LOG: log, FREE: frees}
+def figures(r):
+    names = ("gpu_seconds", "energy_joules", "gpu_ratio", "cpu_seconds", "memory_bytes", "memory_peak_bytes", "memory_total_bytes", "host_bytes",
+             "read_bytes", "written_bytes", "log_bytes")
+    records = [r.record() for _ in range(r.take("I"))]
+    return {run_key(one): dict(zip(names, one.take("ddddQQQQQQQ"))) for one in records}
+
+
+SEALED, SUBMIT, CONTROL, RUN, LOG, FREE, FIGURES = range(30, 37)
+JOB_FRAMES = {SEALED: sealed, SUBMIT: submit, CONTROL: control, RUN: run, LOG: log, FREE: frees, FIGURES: figures}
 TASK_FRAMES = {TASK: task, CONTAINER: container, NODE: node, USE: uses}
 
 

@@ -11,6 +11,7 @@
 #include "client/job_line.h"
 #include "client/job_table.h"
 #include "client/jobs.h"
+#include "client/text.h"
 #include "tests/test.h"
 
 #define NOW_S 1763200000ll /* 09:46:40 UTC */
@@ -171,6 +172,27 @@ static void cells(void **state) {
     }
 }
 
+/* Nothing is cut off, no line is wider, and every further one stands below the first. */
+static void texts_are_wrapped(void **state) {
+    static const struct {
+        const char *text, *want;
+        int width, indent;
+    } rows[] = {
+        {"",                        "\n",                             20, 4},
+        {"short",                   "short\n",                        20, 4},
+        {"exactly ten",             "exactly ten\n",                  11, 4},
+        {"one more word",           "one more\n    word\n",           11, 4},
+        {"a blank at the  edge",    "a blank at\n  the  edge\n",      10, 2},
+        {"averylongwordindeed end", "averylongw\n ordindeed\n end\n", 10, 1},
+        {"größer für März",     "größer für\n März\n",        10, 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf out = {0};
+        text_wrap(&out, rows[i].text, rows[i].width, rows[i].indent);
+        assert_string_equal(out.s, rows[i].want);
+    }
+}
+
 /* Whatever the width, no line is wider, and the reason stands below its job. */
 static void tables_fit(void **state) {
     static const struct job_cell *const columns[] = {&job_cell_place, &job_cell_id,     &job_cell_state,
@@ -186,6 +208,7 @@ static void tables_fit(void **state) {
         const struct screen screen = {.width = width};
         job_table(root, NULL, columns, ARRAY_LEN(columns), job_below, &screen, &out);
         assert_non_null(strstr(out.s, "\n    GPU 0 is held"));
+        assert_null(strchr(strstr(out.s, "    GPU 0 is held"), '~')); /* wrapped, never cut */
         for (char *at = out.s, *line; (line = strsep(&at, "\n"));)
             if ((int)strlen(line) > width) fail_msg("%d columns: %s", width, line);
     }
@@ -221,8 +244,13 @@ int main(void) {
     setenv("TZ", "UTC0", 1);
     tzset();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_jobs), cmocka_unit_test(lines),      cmocka_unit_test(elements),
-        cmocka_unit_test(cells),           cmocka_unit_test(tables_fit), cmocka_unit_test(flags_of_help_texts),
+        cmocka_unit_test(numbers_of_jobs),
+        cmocka_unit_test(lines),
+        cmocka_unit_test(elements),
+        cmocka_unit_test(cells),
+        cmocka_unit_test(texts_are_wrapped),
+        cmocka_unit_test(tables_fit),
+        cmocka_unit_test(flags_of_help_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -248,12 +249,53 @@ static void trees_are_found(void **state) {
     tree_done(&t);
 }
 
+/* What a process used counts once, while it lives and after it was waited for. */
+static void use_is_counted_once(void **state) {
+    struct tree t = {0};
+    struct tree_use alive, after;
+    int go[2], ready[2], status;
+    char c;
+    assert_int_equal(pipe(go) | pipe(ready), 0);
+    pid_t root = fork();
+    if (root == 0) { /* the shim's part: its child spins for a fifth of a second */
+        pid_t child = fork();
+        if (child == 0) {
+            struct timespec used = {0};
+            while (used.tv_sec == 0 && used.tv_nsec < 200000000) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+            (void)!write(ready[1], "x", 1);
+            (void)!read(go[0], &c, 1);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        (void)!write(ready[1], "x", 1);
+        pause();
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(read(ready[0], &c, 1), 1);
+        assert_true(tree_scan(&t));
+        tree_take_pid(&t, root, tree_ticks(root));
+        tree_take_below(&t);
+        tree_used(&t, root, i ? &after : &alive);
+        if (i == 0) assert_int_equal(write(go[1], "x", 1), 1);
+    }
+    assert_true(alive.processes == 1 && alive.host_bytes > 0 && alive.cpu_s > 0.15 && alive.cpu_s < 1);
+    assert_true(after.processes == 0 && after.host_bytes == 0 && after.cpu_s > 0.15 && after.cpu_s < 1);
+    kill(root, SIGKILL);
+    waitpid(root, &status, 0);
+    tree_done(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_are_read_back),   cmocka_unit_test(torn_is_unwritten),
-        cmocka_unit_test(only_one_has_it),         cmocka_unit_test(orders_come_out_as_they_went_in),
-        cmocka_unit_test(bad_orders_are_refused),  cmocka_unit_test(logs_keep_their_bound),
-        cmocka_unit_test(stops_fit_into_a_signal), cmocka_unit_test(trees_are_found),
+        cmocka_unit_test(use_is_counted_once),
+        cmocka_unit_test(records_are_read_back),
+        cmocka_unit_test(torn_is_unwritten),
+        cmocka_unit_test(only_one_has_it),
+        cmocka_unit_test(orders_come_out_as_they_went_in),
+        cmocka_unit_test(bad_orders_are_refused),
+        cmocka_unit_test(logs_keep_their_bound),
+        cmocka_unit_test(stops_fit_into_a_signal),
+        cmocka_unit_test(trees_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,21 @@ static const struct wire_free gpu = {.uuid = "GPU-1",
                                      .since_ns = 7,
                                      .idle_ns = 8};
 
+static const struct wire_figures figures = {
+    .key = {17, 1, 2},
+    .gpu_seconds = 1.5,
+    .energy_joules = 250,
+    .gpu_ratio = 0.5,
+    .cpu_seconds = 3,
+    .memory_bytes = 4,
+    .memory_peak_bytes = 5,
+    .memory_total_bytes = 6,
+    .host_bytes = 7,
+    .read_bytes = 8,
+    .written_bytes = UINT64_MAX,
+    .log_bytes = 9
+};
+
 static struct wire_grant some_grant(void) {
     struct wire_grant g = {.key = key, .gpus = 2, .sealed = sealed};
     strcpy(g.uuid[0], "GPU-1");
@@ -84,6 +99,12 @@ static void put_frees(struct buf *b, uint16_t count) {
     wire_end(b, from);
 }
 
+static void put_figures(struct buf *b, uint32_t count) {
+    size_t from = wire_begin_figures(b, count);
+    for (uint32_t i = 0; i < count; i++) wire_add_figures(b, &figures);
+    wire_end(b, from);
+}
+
 /* One frame of each kind, by number; false: there are no more. */
 static bool put_one(struct buf *b, int which) {
     const struct wire_grant g = some_grant();
@@ -103,6 +124,7 @@ static bool put_one(struct buf *b, int which) {
     case 12: wire_put_log_ask(b, &ask); return true;
     case 13: wire_put_log(b, &piece); return true;
     case 14: put_frees(b, 2); return true;
+    case 15: put_figures(b, 2); return true;
     default: return false;
     }
 }
@@ -122,6 +144,7 @@ static int again(const struct wire_frame *f, struct buf *b) {
     struct wire_log_ask a;
     struct wire_log l;
     struct wire_frees fs;
+    struct wire_figures_list figs;
     struct error e = {0};
     int ret = -1;
     unsigned seen = 0;
@@ -161,6 +184,12 @@ static int again(const struct wire_frame *f, struct buf *b) {
             assert_true(one.verdict == OCCUPANCY_FOREIGN && one.pid == 5 && one.idle_ns == 8 && one.since_ns == 7);
         }
         put_frees(b, (uint16_t)seen);
+        break;
+    case WIRE_JOB_FIGURES:
+        if ((ret = wire_get_figures(f, &figs, &e)) < 0) break;
+        for (struct wire_figures one; wire_next_figures(&figs, &one); seen++)
+            assert_memory_equal(&one, &figures, sizeof one);
+        put_figures(b, seen);
         break;
     default: fail_msg("type %u", f->type);
     }

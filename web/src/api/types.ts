@@ -275,7 +275,14 @@ export interface Job {
   gpu_seconds: number | null;
   energy_joules: number | null;
   cpu_seconds: number | null;
+  gpu_utilization_ratio: number | null; // since its start
+  cpu_ratio: number | null; // 1: one core all the time
   memory_peak_bytes: number | null;
+  memory_now_bytes: number | null; // this and what follows: told while it runs
+  host_now_bytes: number | null;
+  host_peak_bytes: number | null;
+  disk_read_bytes: number | null;
+  disk_written_bytes: number | null;
   log_bytes: number | null;
 }
 

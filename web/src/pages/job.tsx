@@ -7,7 +7,7 @@ import { useHistory } from '../charts/history';
 import { ChartPanel } from '../charts/panel';
 import type { Line } from '../charts/plot';
 import { endWords, isOver, jobKey, jobNumber, mayControl, mood, parentWords, ranFor, startsIn } from '../format/jobs';
-import { bytes, duration, percent, show } from '../format/numbers';
+import { bytes, duration, fixed, percent, show } from '../format/numbers';
 import type { Range } from '../format/range';
 import { align } from '../format/series';
 import { ago, moment } from '../format/times';
@@ -23,17 +23,35 @@ import { CancelJob, Who } from './queue';
 
 type Answer = Job & { runs?: Job[] };
 
+type Row = [string, string, string];
+
+/** What it holds now, and beside it the most; of one that is over the most alone. */
+function nowAndMost(now: number | null, most: number | null): [string, string] {
+  if (now !== null) return [bytes(now), most ? `${bytes(Math.max(now, most))} at most` : ''];
+  return [most ? bytes(most) : '–', most ? 'at most' : ''];
+}
+
+function busyWords(j: Job, held: number): string {
+  if (j.gpu_seconds === null || !held) return j.started !== null && !isOver(j) ? 'not told yet' : '';
+  return `${show('seconds', j.gpu_seconds)} of ${show('seconds', held)} held`;
+}
+
 function Facts({ j, now }: { j: Job; now: number }): JSX.Element {
   const ran = ranFor(j, now);
   const held = ran === null ? 0 : ran * Math.max(1, j.gpus);
-  const rows: [string, string, string][] = [
+  const rows: Row[] = [
     ['State', j.state, isOver(j) ? endWords(j) : j.state === 'waiting' || j.state === 'held' ? (j.place ? `place ${j.place}` : 'not in line yet') : j.text ?? j.state_text ?? ''],
     j.started === null ? ['Starts in', startsIn(j, now), j.starts_at === null ? '' : moment(j.starts_at, now)] : ['Started', moment(j.started, now), `waited ${duration(j.started - j.submitted)}`],
     [isOver(j) ? 'Took' : 'Runs for', ran === null ? '–' : show('seconds', ran), j.time_limit_s === null ? 'no time limit' : `of at most ${duration(j.time_limit_s)}`],
-    ['GPU time used', !j.gpu_seconds || !held ? '–' : percent(Math.min(1, j.gpu_seconds / held)), !j.gpu_seconds ? (isOver(j) ? '' : 'told when it has ended') : `${show('seconds', j.gpu_seconds)} of ${show('seconds', held)} held`],
-    ['Memory, most', j.memory_peak_bytes ? bytes(j.memory_peak_bytes) : '–', j.energy_joules ? `${show('joules', j.energy_joules)} of energy` : ''],
+    ['GPUs busy', j.gpu_utilization_ratio === null || j.gpu_seconds === null ? '–' : percent(j.gpu_utilization_ratio), busyWords(j, held)],
+    ['GPU memory', ...nowAndMost(j.memory_now_bytes, j.memory_peak_bytes)],
+    ['CPU', j.cpu_ratio === null || !j.cpu_seconds ? '–' : `${fixed(j.cpu_ratio, j.cpu_ratio < 9.95 ? 1 : 0)} cores`, j.cpu_seconds ? `${show('seconds', j.cpu_seconds)} of CPU time` : ''],
+    ['Memory', ...nowAndMost(j.host_now_bytes, j.host_peak_bytes)],
+    j.disk_read_bytes === null || j.disk_written_bytes === null
+      ? ['Energy', j.energy_joules ? show('joules', j.energy_joules) : '–', 'of its GPUs']
+      : ['Disk', bytes(j.disk_read_bytes + j.disk_written_bytes), `${bytes(j.disk_read_bytes)} read, ${bytes(j.disk_written_bytes)} written`],
   ];
-  return <dl class="facts">{rows.map(([name, value, note]) => <div class={`fact${name === 'State' && mood(j) === 'bad' ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
+  return <dl class="facts four">{rows.map(([name, value, note]) => <div class={`fact${name === 'State' && mood(j) === 'bad' ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
 }
 
 const COLOURS = ['series1', 'series2', 'series3', 'series4', 'series5', 'series6', 'series7', 'series8'];
@@ -46,7 +64,7 @@ function Charts({ j, now }: { j: Job; now: number }): JSX.Element | null {
   const span = Math.ceil(Math.max(60, now - from) / 30) * 30;
   const range: Range = j.ended === null && span <= 86400 ? { kind: 'last', seconds: span } : { kind: 'fixed', from, to: Math.max(to, from + 20) };
   const gpus = useMemo(() => j.gpu_uuids.map((u) => `gpu:${u}`), [j.gpu_uuids.join()]);
-  const work = useHistory(gpus, ['gpu_utilization_ratio', 'gpu_memory_used_bytes', 'gpu_power_watts'], range, 600);
+  const work = useHistory(gpus, ['gpu_utilization_ratio', 'gpu_memory_used_bytes', 'gpu_power_watts', 'gpu_temperature_celsius'], range, 600);
   const host = useHistory(j.node ? [`host:${j.node}`] : [], ['host_cpu_utilization_ratio', 'host_memory_used_bytes', 'host_disk_read_bytes_per_second', 'host_disk_written_bytes_per_second'], range, 600);
   const perGpu = (metric: string): { time: number[]; lines: Line[] } => {
     const series = (work.history?.series ?? []).filter((s) => s.metric === metric);
@@ -63,12 +81,13 @@ function Charts({ j, now }: { j: Job; now: number }): JSX.Element | null {
     ['Utilisation', 'ratio', perGpu('gpu_utilization_ratio'), work, 1],
     ['GPU memory', 'bytes', perGpu('gpu_memory_used_bytes'), work],
     ['Power', 'watts', perGpu('gpu_power_watts'), work],
+    ['Temperature', 'celsius', perGpu('gpu_temperature_celsius'), work],
     ['CPU of the machine', 'ratio', ofHost([['host_cpu_utilization_ratio', 'CPU']]), host, 1],
     ['Memory of the machine', 'bytes', ofHost([['host_memory_used_bytes', 'in use']]), host],
-    ['Disk', 'bytes_per_second', ofHost([['host_disk_read_bytes_per_second', 'read'], ['host_disk_written_bytes_per_second', 'written']]), host],
+    ['Disk of the machine', 'bytes_per_second', ofHost([['host_disk_read_bytes_per_second', 'read'], ['host_disk_written_bytes_per_second', 'written']]), host],
   ];
   return (
-    <div class="grid even">{charts.map(([title, unit, data, loaded, most]) => (
+    <div class="grid even jobcharts">{charts.map(([title, unit, data, loaded, most]) => (
       <ChartPanel key={title} title={title} name={`${title} while ${j.name} ran`} unit={unit} yMin={0} yMax={most} height={150} syncKey="job" {...data}
         from={range.kind === 'fixed' ? range.from : from} to={range.kind === 'fixed' ? range.to : now} isLoading={loaded.isLoading} error={loaded.error} isEmpty={!data.lines.length} />))}
     </div>
@@ -129,8 +148,8 @@ export function JobPage({ id, who }: { id: string; who: Who }): JSX.Element {
         {j.finish_by !== null && <div><dt>To be done by</dt><dd>{moment(j.finish_by, now)}</dd></div>}
         {Object.entries(j.labels).map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}
       </dl></section>
-      <Charts j={j} now={now} />
       {j.started !== null && j.origin !== 'watchmen' && mayControl(j, who) && !j.elements && <Log key={`${jobKey(j)} ${j.attempt}`} path={`jobs/${j.id}/log?attempt=${j.attempt}${j.element === null ? '' : `&element=${j.element}`}`} total={j.log_bytes ?? 0} isRunning={!isOver(j)} />}
+      <Charts j={j} now={now} />
       {element === null && whole.runs && whole.runs.length > 1 && <Runs runs={whole.runs} now={now} />}
     </>
   );
