@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,4 +95,37 @@ int dir_of_self(char *ret, size_t room, struct error *e) {
     char *slash = strrchr(ret, '/');
     if (slash) *slash = 0;
     return 0;
+}
+
+/* ---- descriptors to another process ---- */
+
+int fd_send(int to, int fd, int errnum) {
+    struct iovec io = {.iov_base = &errnum, .iov_len = sizeof errnum};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof fd)];
+    } c = {0};
+    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c.room};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    h->cmsg_level = SOL_SOCKET;
+    h->cmsg_type = SCM_RIGHTS;
+    h->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(h), &fd, sizeof fd);
+    if (fd < 0) m.msg_controllen = 0;
+    return sendmsg(to, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int fd_receive(int from, int *ret_errnum) {
+    struct iovec io = {.iov_base = ret_errnum, .iov_len = sizeof *ret_errnum};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } c = {0};
+    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c.room};
+    int fd = -1;
+    *ret_errnum = EIO;
+    if (recvmsg(from, &m, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *ret_errnum) return -1;
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    if (h && h->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(h), sizeof fd);
+    return fd;
 }

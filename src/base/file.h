@@ -21,3 +21,8 @@ int dir_make(const char *path, mode_t mode, struct error *e) MUST_CHECK;
 
 /* The directory that holds this very executable. */
 int dir_of_self(char *ret, size_t room, struct error *e) MUST_CHECK;
+
+/* A descriptor (-1: none) and an errno over a Unix socket that keeps messages apart. fd_send is all system calls: good in a child of a
+ * process with threads. fd_receive returns the descriptor, or -1 with why. */
+int fd_send(int to, int fd, int errnum) MUST_CHECK;
+int fd_receive(int from, int *ret_errnum) MUST_CHECK;

@@ -34,7 +34,7 @@
 #define WIRE_NO_DEVICE UINT16_MAX
 
 enum wire_type {
-    /* node to server; 40 to 59 and 70 to 127 are free */
+    /* node to server; 40 to 49 and 70 to 127 are free */
     WIRE_HELLO = 1,
     WIRE_INVENTORY,
     WIRE_SAMPLE,
@@ -59,10 +59,12 @@ enum wire_type {
     WIRE_JOB_LOG,
     WIRE_JOB_FREE,
     WIRE_JOB_FIGURES,
+    WIRE_STREAM_HELLO = 50, /* streams: model/wire_stream.h */
+    WIRE_STREAM_OPENED,
     WIRE_CALL_SUBMIT = 60, /* a caller to the node of his machine: model/jobs_socket.h */
     WIRE_CALL_FOLLOW,
     WIRE_CALL_SIGNAL,
-    /* server to node; 160 to 255 are free */
+    /* server to node; 160 to 169 and 180 to 255 are free */
     WIRE_WELCOME = 128,
     WIRE_ORDER,
     WIRE_BYE, /* either way: why this connection is about to be closed */
@@ -74,6 +76,12 @@ enum wire_type {
     WIRE_JOB_STORED,
     WIRE_JOB_RUNS,
     WIRE_JOB_LOG_ASK,
+    WIRE_STREAM_OPEN = 170, /* streams; all but OPEN and SIZE either way */
+    WIRE_STREAM_DATA,
+    WIRE_STREAM_WINDOW_MORE,
+    WIRE_STREAM_END,
+    WIRE_STREAM_CLOSE,
+    WIRE_STREAM_SIZE,
 };
 
 struct wire_frame {

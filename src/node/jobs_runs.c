@@ -49,7 +49,8 @@ void jobs_say_absent(const struct wire_run_key *k) {
 }
 
 static void enlist(const struct run *run) {
-    struct owner e = {.shim = run->shim, .shim_ticks = run->shim ? tree_ticks(run->shim) : 0};
+    struct owner e = {
+        .shim = run->shim, .shim_ticks = run->shim ? tree_ticks(run->shim) : 0, .is_image = run->is_image};
     memcpy(e.name, run->name, sizeof e.name);
     memcpy(e.title, run->title, sizeof e.title);
     owners_put(&e, (const char(*)[96])run->uuid, run->gpus);

@@ -31,6 +31,7 @@
 #include "node/orders.h"
 #include "node/run_image.h"
 #include "node/session.h"
+#include "node/stream.h"
 #include "node/tasks.h"
 #include "node/uplink.h"
 
@@ -98,6 +99,7 @@ static void reload(void) {
     self.settings = fresh;
     tasks_reload(&fresh);
     jobs_reload(&fresh);
+    streams_reload(&fresh);
     log_set_level((enum log_level)fresh.log_level);
 }
 
@@ -264,7 +266,8 @@ static int start(char **argv, struct error *e) {
     start_engines();
     r = jobs_open(&self.instance, &self.settings, self.settings_path, e);
     if (r >= 0) r = tasks_start(&self.instance, &self.settings, self.engine, e);
-    return r < 0 ? r : jobs_start(e);
+    if (r >= 0) r = jobs_start(e);
+    return r < 0 ? r : streams_start(&self.instance, &self.settings, GPUMGR_VERSION, e);
 }
 
 int main(int argc, char **argv) {

@@ -64,6 +64,14 @@ void owners_drop(const char *name) {
     pthread_mutex_unlock(&self.lock);
 }
 
+bool owners_find(const char *name, struct owner *ret) {
+    pthread_mutex_lock(&self.lock);
+    const struct row *r = find(name);
+    if (r) *ret = r->entry;
+    pthread_mutex_unlock(&self.lock);
+    return r != NULL;
+}
+
 static bool of_shim(pid_t pid, uint64_t ticks, struct owner *ret) {
     bool is_found = false;
     pthread_mutex_lock(&self.lock);

@@ -15,11 +15,13 @@ struct owner {
     char title[JOB_NAME_MAX]; /* the job's name */
     pid_t shim;               /* 0: not yet */
     uint64_t shim_ticks;
+    bool is_image; /* its processes are a container's */
 };
 
 /* Begins or changes one; uuids: its GPUs. */
 void owners_put(const struct owner *e, const char (*uuids)[96], unsigned gpus);
 void owners_drop(const char *name);
+bool owners_find(const char *name, struct owner *ret);
 
 /* The run that a process belongs to: one of its ancestors is the run's shim. */
 bool owners_of_process(pid_t pid, struct owner *ret);

@@ -110,37 +110,6 @@ static bool is_below(const char *path, const char *roots) {
     return false;
 }
 
-static int send_fd(int to, int fd, int errnum) {
-    struct iovec io = {.iov_base = &errnum, .iov_len = sizeof errnum};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof fd)];
-    } c = {0};
-    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c.room};
-    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    h->cmsg_level = SOL_SOCKET;
-    h->cmsg_type = SCM_RIGHTS;
-    h->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(h), &fd, sizeof fd);
-    if (fd < 0) m.msg_controllen = 0;
-    return sendmsg(to, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static int receive_fd(int from, int *ret_errnum) {
-    struct iovec io = {.iov_base = ret_errnum, .iov_len = sizeof *ret_errnum};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } c = {0};
-    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c.room};
-    int fd = -1;
-    *ret_errnum = EIO;
-    if (recvmsg(from, &m, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *ret_errnum) return -1;
-    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    if (h && h->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(h), sizeof fd);
-    return fd;
-}
-
 /* In a child that has become the user: what he cannot open, his job does not get. */
 _Noreturn static void open_as_user(const char *source, bool is_readonly, int to) {
     static gid_t groups[SEAL_GROUPS];
@@ -150,14 +119,14 @@ _Noreturn static void open_as_user(const char *source, bool is_readonly, int to)
     if (geteuid() == 0 &&
         (setgroups(self.who.groups, groups) < 0 || setresgid(self.who.gid, self.who.gid, self.who.gid) < 0 ||
          setresuid(self.who.uid, self.who.uid, self.who.uid) < 0)) {
-        send_fd(to, -1, EPERM);
+        (void)!fd_send(to, -1, EPERM);
         _exit(1);
     }
     int fd = open(source, O_PATH | O_CLOEXEC), errnum = fd < 0 ? errno : 0;
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (fd >= 0 && faccessat(AT_FDCWD, path, is_readonly ? R_OK : R_OK | W_OK, AT_EACCESS) < 0) errnum = errno;
-    send_fd(to, errnum ? -1 : fd, errnum);
+    (void)!fd_send(to, errnum ? -1 : fd, errnum);
     _exit(0);
 }
 
@@ -195,7 +164,7 @@ static int ask_user(const char *source, bool is_readonly, struct error *e) {
     pid_t child = fork();
     if (child == 0) open_as_user(source, is_readonly, pair[1]);
     close(pair[1]);
-    int fd = child > 0 ? receive_fd(pair[0], &errnum) : -1;
+    int fd = child > 0 ? fd_receive(pair[0], &errnum) : -1;
     close(pair[0]);
     if (child > 0) waitpid(child, NULL, 0);
     return fd < 0 ? fail_errno(e, errnum, "mounts: %s", source) : fd;

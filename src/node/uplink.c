@@ -48,7 +48,8 @@ static int64_t pause_ns(struct uplink *u) {
 
 void uplink_close(struct uplink *u, int64_t now_ns, const char *why) {
     if (u->state == UPLINK_UP && now_ns - u->since_ns > 10 * NS_PER_S) u->failures = 0;
-    if (why && u->state == UPLINK_UP) log_line(LOG_WARN, "link_down", -1, "the server is gone: %s", why);
+    if (why && u->state == UPLINK_UP && !u->is_quiet)
+        log_line(LOG_WARN, "link_down", -1, "the server is gone: %s", why);
     drop(u);
     u->try_ns = now_ns + pause_ns(u);
     u->failures++;

@@ -22,6 +22,7 @@ struct uplink {
     int64_t moved_ns;  /* when the server last took something, or had nothing to take */
     uint32_t failures; /* tries in a row */
     uint64_t jitter;   /* state of a small generator */
+    bool is_quiet;     /* somebody else says when the server is gone */
     struct wire_stream in;
 };
 

@@ -14,8 +14,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/link_own.h"
 
-#define LINKS_MAX 64
+#define LINKS_MAX 128               /* a node has two: one for streams */
+#define LINK_STREAMS "flow.sock" /* beside the link's own */
 #define ORDER_NS (10 * NS_PER_S)
 #define ORDERS_MAX 256
 #define READ_MAX (256 * 1024)
@@ -25,7 +27,8 @@ struct link {
     struct links *links;
     struct bufferevent *bev;
     struct wire_stream in;
-    struct live_node *node; /* after its HELLO */
+    struct live_node *node;       /* after its HELLO */
+    struct link_streams *streams; /* or this, after its STREAM_HELLO */
 };
 
 struct order {
@@ -41,13 +44,14 @@ struct links {
     struct loop *loop;
     struct live *live;
     uid_t owner;
-    struct evconnlistener *listener;
-    char path[108];
+    struct evconnlistener *listener, *streams_listener;
+    char path[108], streams_path[108];
     struct link *first;
     unsigned count, order_count;
     struct order *orders;
     uint64_t order_id;
     struct link_jobs jobs; /* take NULL: nobody wants them */
+    struct link_streams *streams;
 };
 
 /* ---- orders ---- */
@@ -97,10 +101,15 @@ int link_send(struct links *l, struct live_node *n, const struct buf *frames, st
 void links_on_jobs(struct links *l, const struct link_jobs *jobs) { l->jobs = *jobs; }
 uid_t links_owner(const struct links *l) { return l->owner; }
 
+struct link_streams **links_streams(struct links *l) {
+    return &l->streams;
+}
+
 static void on_tick(void *ctx) {
     struct links *l = ctx;
     struct order *o;
     while ((o = order_take(l, NULL, 0, clock_boot_ns()))) order_end(o, -ETIMEDOUT, "the node did not answer in time");
+    for (struct link_streams *k = l->streams; k; k = k->next) link_streams_tick(k, clock_boot_ns());
 }
 
 /* ---- a connection ---- */
@@ -108,7 +117,10 @@ static void on_tick(void *ctx) {
 static void link_free(struct link *k, const char *why) {
     struct order *o;
     while ((o = order_take(k->links, k, 0, 0))) order_end(o, -ENOTCONN, "the node's connection ended");
-    if (k->node && k->node->link == k) {
+    if (k->streams) {
+        if (why) log_line(LOG_WARN, "streams", -1, "node %s: %s", k->streams->node, why);
+        link_streams_free(k->links, k->streams);
+    } else if (k->node && k->node->link == k) {
         log_line(why ? LOG_WARN : LOG_INFO, "node_left", -1, "node %s: %s", k->node->name,
                  why ? why : "its connection ended");
         live_part(k->links->live, k->node);
@@ -185,6 +197,8 @@ static int take_jobs(struct link *k, const struct wire_frame *f, struct error *e
 }
 
 static int take_frame(struct link *k, const struct wire_frame *f, struct error *e) {
+    if (k->streams) return link_streams_take(k->streams, f, e);
+    if (f->type == WIRE_STREAM_HELLO && !k->node) return link_streams_new(k->links, k->bev, f, &k->streams, e);
     if (k->node && k->node->link != k)
         return fail(e, -EPROTO, "another connection of node %s took over", k->node->name);
     if (f->type == WIRE_ORDER_RESULT && f->version == WIRE_VERSION) return take_result(k, f, e);
@@ -243,25 +257,40 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 /* ---- all of them ---- */
 
-int links_new(struct loop *loop, struct live *live, const char *path, uid_t owner, struct links **ret,
-              struct error *e) {
+static int listen_at(struct links *l, const char *path, struct evconnlistener **ret, char kept[108], struct error *e) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof a.sun_path) return fail(e, -ENAMETOOLONG, "%s: too long for a socket", path);
     memcpy(a.sun_path, path, strlen(path) + 1);
+    memcpy(kept, path, strlen(path) + 1);
     unlink(path);
+    mode_t before = umask(0177); /* never there with other rights */
+    errno = 0;
+    *ret = evconnlistener_new_bind(loop_base(l->loop), on_accept, l, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 16,
+                                   (struct sockaddr *)&a, sizeof a);
+    int code = errno;
+    umask(before);
+    return *ret ? 0 : fail_errno(e, code ? code : EIO, "%s", path);
+}
+
+static void listener_close(struct evconnlistener **listener, const char *path) {
+    if (!*listener) return;
+    evconnlistener_free(*listener);
+    *listener = NULL;
+    unlink(path);
+}
+
+int links_new(struct loop *loop, struct live *live, const char *path, uid_t owner, struct links **ret,
+              struct error *e) {
+    char streams[108];
     struct links *l = calloc(1, sizeof *l);
     if (!l) abort();
     *l = (struct links){.loop = loop, .live = live, .owner = owner};
-    snprintf(l->path, sizeof l->path, "%s", path);
-    mode_t before = umask(0177); /* never there with other rights */
-    errno = 0;
-    l->listener = evconnlistener_new_bind(loop_base(loop), on_accept, l, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
-                                          16, (struct sockaddr *)&a, sizeof a);
-    int code = errno;
-    umask(before);
-    if (!l->listener) {
-        free(l);
-        return fail_errno(e, code ? code : EIO, "%s", path);
+    snprintf(streams, sizeof streams, "%.*s/" LINK_STREAMS, (int)(strrchr(path, '/') - path), path);
+    int r = listen_at(l, path, &l->listener, l->path, e);
+    if (r >= 0) r = listen_at(l, streams, &l->streams_listener, l->streams_path, e);
+    if (r < 0) {
+        links_free(l);
+        return r;
     }
     loop_every(loop, 1000, on_tick, l);
     *ret = l;
@@ -269,10 +298,8 @@ int links_new(struct loop *loop, struct live *live, const char *path, uid_t owne
 }
 
 void links_close(struct links *l) {
-    if (!l->listener) return;
-    evconnlistener_free(l->listener);
-    l->listener = NULL;
-    unlink(l->path);
+    listener_close(&l->listener, l->path);
+    listener_close(&l->streams_listener, l->streams_path);
     for (struct link *k = l->first, *next; k; k = next) {
         next = k->next;
         link_free(k, NULL);

@@ -9,6 +9,7 @@
 #include "model/wire_device.h"
 #include "model/wire_run.h"
 #include "model/wire_server.h"
+#include "model/wire_stream.h"
 #include "model/wire_task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
@@ -316,7 +317,45 @@ static bool run_frame(const struct wire_frame *f, struct buf *again, struct erro
     return r == 0;
 }
 
+static bool stream_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_stream_hello hello;
+    struct wire_stream_open open;
+    struct wire_stream_opened opened;
+    struct wire_stream_data data;
+    struct wire_stream_word word;
+    int r = 0;
+    switch (f->type) {
+    case WIRE_STREAM_HELLO:
+        r = wire_get_stream_hello(f, &hello, e);
+        if (r == 0) wire_put_stream_hello(again, &hello);
+        break;
+    case WIRE_STREAM_OPEN:
+        r = wire_get_stream_open(f, &open, e);
+        if (r < 0) break;
+        need(open.id && open.kind && ENDS(open.container) && ENDS(open.account) && ENDS(open.argument));
+        wire_put_stream_open(again, &open);
+        break;
+    case WIRE_STREAM_OPENED:
+        r = wire_get_stream_opened(f, &opened, e);
+        if (r == 0) wire_put_stream_opened(again, &opened);
+        break;
+    case WIRE_STREAM_DATA:
+        r = wire_get_stream_data(f, &data, e);
+        if (r < 0) break;
+        need(data.len && data.len <= WIRE_STREAM_DATA_MAX);
+        wire_put_stream_data(again, &data);
+        break;
+    default:
+        r = wire_get_stream_word(f, &word, e);
+        if (r == 0) wire_put_stream_word(again, (enum wire_type)f->type, &word);
+    }
+    return r == 0;
+}
+
 static bool take(const struct wire_frame *f, struct buf *again, struct error *e) {
+    if (f->type == WIRE_STREAM_HELLO || f->type == WIRE_STREAM_OPENED ||
+        (f->type >= WIRE_STREAM_OPEN && f->type <= WIRE_STREAM_SIZE))
+        return stream_frame(f, again, e);
     if (f->type >= WIRE_CALL_SUBMIT && f->type <= WIRE_CALL_SIGNAL) return call_frame(f, again, e);
     if (f->type == WIRE_HELLO) return hello(f, e);
     if (f->type == WIRE_PROCESSES) return processes(f, again, e);
