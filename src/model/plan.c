@@ -19,10 +19,11 @@ void plan_free(struct plan *p) {
     timeline_done(&p->now);
     timeline_done(&p->later);
     order_done(&p->order);
+    line_done(&p->own);
     foresight_free(p->foresight);
-    void *const all[] = {p->node_first, p->is_out,  p->wanted,      p->held,       p->left,   p->room,
-                         p->edge,       p->shape,   p->shape_of,    p->masks,      p->choice, p->grant,
-                         p->bar,        p->ask,     p->is_whole,    p->node_whole, p->starts, p->visited,
+    void *const all[] = {p->node_first, p->is_out,  p->wanted,      p->held,   p->left,       p->open,
+                         p->edge,       p->shape,   p->reach,       p->masks,  p->choice,     p->grant,
+                         p->bar,        p->ask,     p->is_whole,    p->starts, p->node_whole, p->visited,
                          p->node_edge,  p->node_at, p->grant_worth, p->release};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) free(all[i]);
     free(p);
@@ -116,6 +117,9 @@ static void find_reach(struct plan *p) {
     const struct plan_world *w = p->w;
     p->whole = 0;
     p->roomiest = 0;
+    p->reach_most = 0;
+    p->memory_least = UINT64_MAX;
+    memset(p->reach, 0, p->mask_words * sizeof *p->reach);
     for (uint32_t g = 0; g < w->gpus; g++) {
         const struct plan_gpu *gpu = &w->gpu[g];
         bool is_held = p->now.first[g] != PLAN_NONE, is_free = gpu->verdict == OCCUPANCY_FREE;
@@ -132,36 +136,87 @@ static void find_reach(struct plan *p) {
     }
 }
 
-void plan_begin(struct plan *p, const struct plan_world *w) {
+/* What nobody has, by node. */
+static void count_nodes(struct plan *p) {
+    p->node_whole = plan_grow(p->node_whole, &p->node_whole_cap, p->nodes, sizeof *p->node_whole);
+    for (uint32_t n = 0; n < p->nodes; n++) {
+        uint32_t reach = 0;
+        p->node_whole[n] = 0;
+        for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++) {
+            p->node_whole[n] += p->is_whole[g];
+            if (p->is_out[g]) continue;
+            reach++;
+            p->reach[g / 64] |= 1ull << (g % 64);
+            if (p->w->gpu[g].memory_bytes < p->memory_least) p->memory_least = p->w->gpu[g].memory_bytes;
+        }
+        if (reach > p->reach_most) p->reach_most = reach;
+    }
+}
+
+static uint64_t least_share(const struct plan_world *w) {
+    uint64_t least = UINT64_MAX;
+    for (uint32_t k = 0; w->line && k < w->line->kinds; k++) {
+        const struct kind *kind = &w->line->kind[k];
+        if (kind->waiting && kind->ask.share && kind->ask.share < least) least = kind->ask.share;
+    }
+    for (uint32_t j = 0; !w->line && j < w->jobs; j++)
+        if (w->job[j].share_bytes && w->job[j].share_bytes < least) least = w->job[j].share_bytes;
+    return least;
+}
+
+static void begin_gpus(struct plan *p, const struct plan_world *w) {
     p->w = w;
     p->grants = p->bars = p->masks_len = 0;
-    p->shapes = p->kept = p->placed = 0;
+    p->kept = p->placed = 0;
     p->has_wanted = p->has_release = p->is_past = false;
     p->mask_words = w->gpus / 64 + 1;
     p->is_out = plan_grow(p->is_out, &p->out_cap, w->gpus, sizeof *p->is_out);
     p->is_whole = plan_grow(p->is_whole, &p->whole_cap, w->gpus, sizeof *p->is_whole);
     p->wanted = plan_grow(p->wanted, &p->wanted_cap, p->mask_words, sizeof *p->wanted);
+    p->reach = plan_grow(p->reach, &p->reach_cap, p->mask_words, sizeof *p->reach);
     p->held = plan_grow(p->held, &p->held_cap, w->users, sizeof *p->held);
-    p->left = plan_grow(p->left, &p->left_cap, w->jobs, sizeof *p->left);
-    p->room = plan_grow(p->room, &p->room_cap, w->jobs, sizeof *p->room);
-    p->shape_of = plan_grow(p->shape_of, &p->table_cap, 64, sizeof *p->shape_of);
-    for (size_t i = 0; i < p->table_cap; i++) p->shape_of[i] = PLAN_NONE;
-    p->least_share = UINT64_MAX;
-    for (uint32_t j = 0; j < w->jobs; j++) {
-        p->left[j] = w->job[j].elements;
-        p->room[j] = w->job[j].room;
-        if (w->job[j].share_bytes && w->job[j].share_bytes < p->least_share) p->least_share = w->job[j].share_bytes;
-    }
     timeline_clear(&p->now, w->gpus);
     find_nodes(p);
     add_runs(p);
     find_reach(p);
-    p->node_whole = plan_grow(p->node_whole, &p->node_whole_cap, p->nodes, sizeof *p->node_whole);
-    for (uint32_t n = 0; n < p->nodes; n++) {
-        p->node_whole[n] = 0;
-        for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++) p->node_whole[n] += p->is_whole[g];
+    count_nodes(p);
+    p->least_share = least_share(w);
+}
+
+struct line_left *plan_left(struct plan *p, uint32_t job) {
+    struct line_left *l = &p->left[job];
+    if (l->pass != p->pass)
+        *l = (struct line_left){.pass = p->pass, .left = p->w->job[job].elements, .room = p->w->job[job].room};
+    return l;
+}
+
+/* New places of an array whose entries name their pass. */
+#define GROW_BLANK(array, cap, need)                                                                                   \
+    do {                                                                                                               \
+        size_t was = cap;                                                                                              \
+        array = plan_grow(array, &cap, need, sizeof *(array));                                                         \
+        if (cap > was) memset((array) + was, 0, (cap - was) * sizeof *(array));                                        \
+    } while (0)
+
+static void begin_jobs(struct plan *p) {
+    const struct plan_world *w = p->w;
+    p->line = w->line;
+    if (!p->line) {
+        p->line = &p->own;
+        line_clear(p->line, w->policy ? w->policy : plan_policies, w->windows > 0);
+        for (uint32_t j = 0; j < w->jobs; j++)
+            if (w->job[j].elements) line_add(p->line, w->job, j, w->now_ns);
     }
+    line_set(p->line, w->job, w->windows > 0, w->now_ns);
+    p->pass++;
+    GROW_BLANK(p->left, p->left_cap, w->jobs);
+    GROW_BLANK(p->shape, p->shape_cap, p->line->kinds);
     order_begin(p);
+}
+
+void plan_begin(struct plan *p, const struct plan_world *w) {
+    begin_gpus(p, w);
+    begin_jobs(p);
 }
 
 /* ---- one job ---- */
@@ -174,10 +229,10 @@ enum plan_bar_to_start plan_try(struct plan *p, uint32_t job, struct shape **ret
     const struct plan_job *j = &p->w->job[job];
     const struct plan_user *u = &p->w->user[j->user];
     int64_t ns = j->most_ns ? j->most_ns : PLAN_NEVER, most;
-    struct shape *s = *ret_shape = plan_shape(p, j);
+    struct shape *s = *ret_shape = plan_shape(p, p->line->kind_of[job]);
     if (u->gpus_max && p->held[j->user] + plan_need(p, j) > u->gpus_max + 1e-9) return START_GPUS;
     if (u->seconds_left <= 0) return START_WEEK;
-    if (p->room[job] == 0) return START_ROOM;
+    if (plan_left(p, job)->room == 0) return START_ROOM;
     if (!s->is_possible) return START_OUT;
     if (s->now_most < ns || (s->share ? s->share > p->roomiest : (uint32_t)s->gpus > p->whole)) return START_BUSY;
     if (plan_fit_now(p, s, ns, ret, &most)) return START_NOW;
@@ -204,9 +259,24 @@ double plan_grant(struct plan *p, uint32_t job, const struct shape *s, const str
     double worth = worth_of(p, s->share, f->gpu[0]) * f->gpus;
     p->held[j->user] += worth;
     p->is_past |= p->kept > 0;
-    p->left[job]--;
-    if (p->room[job] != UINT32_MAX) p->room[job]--;
+    struct line_left *left = plan_left(p, job);
+    left->left--;
+    if (left->room != UINT32_MAX) left->room--;
+    p->changes++;
     return worth;
+}
+
+/* Nobody goes past: whatever would do for it is kept from now on. */
+static void keep_all(struct plan *p, uint32_t job, const struct shape *s) {
+    for (uint32_t n = s->node_from; n < s->node_to; n++)
+        for (uint32_t g = p->node_first[n]; g < p->node_first[n + 1]; g++)
+            if (plan_is_in(p, s, g) && (p->is_whole[g] || p->least_share <= p->roomiest))
+                timeline_add(&p->now, g,
+                             (struct slot){.from = p->w->now_ns,
+                                           .to = PLAN_NEVER,
+                                           .who = job,
+                                           .user = p->w->job[job].user,
+                                           .kind = SLOT_KEPT});
 }
 
 void plan_keep(struct plan *p, uint32_t job, struct shape *s) {
@@ -214,9 +284,15 @@ void plan_keep(struct plan *p, uint32_t job, struct shape *s) {
     int64_t ns = j->expect_ns ? j->expect_ns : j->most_ns ? j->most_ns : PLAN_NEVER;
     struct fit f;
     if (s->is_kept || p->kept >= PLAN_KEPT_MAX) return;
-    if (!plan_fit_later(p, &p->now, s, p->w->now_ns, ns, &f) && !plan_fit_some_day(p, &p->now, s, ns, &f)) return;
+    if (!p->line->policy->is_backfill) {
+        keep_all(p, job, s);
+        f.gpus = 0;
+    } else if (!plan_fit_later(p, &p->now, s, p->w->now_ns, ns, &f) && !plan_fit_some_day(p, &p->now, s, ns, &f)) {
+        return;
+    }
     s->is_kept = true;
     p->kept++;
+    p->changes++;
     for (int i = 0; i < f.gpus; i++) {
         int64_t from = f.at;
         if (from == PLAN_NEVER) from = plan_free_from(p, &p->now, s, f.gpu[i], p->w->now_ns, ns);
@@ -231,11 +307,44 @@ void plan_keep(struct plan *p, uint32_t job, struct shape *s) {
     }
 }
 
+static bool has_room(const struct plan *p) { return p->whole || p->least_share <= p->roomiest; }
+
+/* Whether one of that kind could start now, whoever of them it is. */
+static bool is_open(struct plan *p, uint32_t kind) {
+    int64_t least = p->line->kind[kind].least_ns, most;
+    struct shape *s = plan_shape(p, kind);
+    struct fit f;
+    if (!s->is_possible || s->now_most < least) return false;
+    if (s->share ? s->share > p->roomiest : (uint32_t)s->gpus > p->whole) return false;
+    if (plan_fit_now(p, s, least, &f, &most)) return true;
+    s->now_most = most; /* from here on GPUs only get fewer */
+    return false;
+}
+
+/* Whether anybody may still start: else the rest of the queue need not be looked at, however long it is. Each kind is done
+ * with once; the last of those that are not is asked again only after something was given or kept. */
+static bool is_any_open(struct plan *p) {
+    if (!has_room(p)) return false;
+    if (p->opens && p->open_at == p->changes) return true;
+    while (p->opens && !is_open(p, p->open[p->opens - 1])) p->opens--;
+    p->open_at = p->changes;
+    return p->opens > 0;
+}
+
+static void open_all(struct plan *p) {
+    p->open = plan_grow(p->open, &p->open_cap, p->line->kinds, sizeof *p->open);
+    p->opens = 0;
+    for (uint32_t k = 0; k < p->line->kinds; k++)
+        if (p->line->kind[k].waiting) p->open[p->opens++] = k;
+    p->open_at = p->changes - 1;
+}
+
 /* Once through the queue. */
 static void walk(struct plan *p) {
     struct shape *s;
     struct fit f;
-    for (uint32_t j; (p->whole || p->least_share <= p->roomiest) && (j = order_next(p)) != PLAN_NONE;) {
+    open_all(p);
+    for (uint32_t j; has_room(p) && (j = order_next(p)) != PLAN_NONE;) {
         enum plan_bar_to_start bar = plan_try(p, j, &s, &f);
         double worth = plan_need(p, &p->w->job[j]);
         if (bar == START_NOW) {
@@ -246,6 +355,8 @@ static void walk(struct plan *p) {
             *g = (struct plan_grant){.job = j, .gpus = (uint16_t)f.gpus};
             memcpy(g->gpu, f.gpu, (size_t)f.gpus * sizeof *g->gpu);
             p->grant_worth[p->grants++] = worth;
+        } else if (!is_any_open(p)) {
+            return;
         } else if (bar == START_BUSY) {
             plan_keep(p, j, s);
         }
@@ -256,7 +367,7 @@ static void walk(struct plan *p) {
 /* Who went past somebody may have made him be kept elsewhere, where he is in nobody's way. */
 static void walk_again(struct plan *p) {
     timeline_drop_kept(&p->now, p->w->gpus);
-    for (uint32_t i = 0; i < p->shapes; i++) {
+    for (uint32_t i = 0; i < p->line->kinds; i++) {
         p->shape[i].is_kept = false;
         p->shape[i].now_most = PLAN_NEVER;
     }
@@ -269,9 +380,12 @@ static void walk_again(struct plan *p) {
 size_t plan_pass(struct plan *p, const struct plan_world *w, const struct plan_grant **ret) {
     p->grants = 0;
     if (w->jobs) {
-        plan_begin(p, w);
-        walk(p);
-        while (p->is_past) walk_again(p);
+        begin_gpus(p, w);
+        if (has_room(p)) {
+            begin_jobs(p);
+            walk(p);
+            while (p->is_past) walk_again(p);
+        }
     }
     *ret = p->grant;
     return p->grants;

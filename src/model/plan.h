@@ -23,6 +23,7 @@
 
 #include "model/job.h"
 #include "model/occupancy.h"
+#include "model/plan_policy.h"
 
 #define PLAN_NONE UINT32_MAX
 #define PLAN_NEVER INT64_MAX
@@ -82,8 +83,11 @@ struct plan_window { /* kept by people: nobody but its user starts what would ru
     int64_t from_ns, to_ns;
 };
 
+struct plan_line; /* see plan_line_new */
 struct plan_world {
-    int64_t now_ns; /* wall clock, as all times here */
+    int64_t now_ns;                   /* wall clock, as all times here */
+    const struct plan_policy *policy; /* NULL: the usual one */
+    struct plan_line *line;           /* of those in job[] that wait; NULL: all of them do */
     const struct plan_gpu *gpu;
     const struct plan_run *run;
     const struct plan_job *job;
@@ -95,6 +99,14 @@ struct plan_world {
 struct plan; /* memory that passes use again */
 struct plan *plan_new(void);
 void plan_free(struct plan *p); /* accepts NULL */
+
+/* A line that is kept from pass to pass, for whoever plays a long time through: a pass then costs what changed, not what waits.
+ * Jobs are meant by their places in job[], which must be in the order in which they came; those that were added must stay as
+ * they are, but for elements and room. The same jobs in a line and in a world without one have the same passes. */
+struct plan_line *plan_line_new(const struct plan_policy *policy);
+void plan_line_free(struct plan_line *l);
+void plan_line_add(struct plan_line *l, const struct plan_job *jobs, uint32_t job);
+void plan_line_drop(struct plan_line *l, const struct plan_job *jobs, uint32_t job);
 
 struct plan_grant {
     uint32_t job; /* one of its elements */

@@ -102,7 +102,8 @@ static int64_t estimate(struct plan *p, uint32_t job, const struct shape *s, enu
 static void explain(struct plan *p, uint32_t job, const struct shape *s, enum plan_bar_to_start bar,
                     struct plan_reason *ret) {
     int64_t at = estimate(p, job, s, bar);
-    uint32_t more = p->left[job] < p->room[job] ? p->left[job] : p->room[job];
+    const struct line_left *left = plan_left(p, job);
+    uint32_t more = left->left < left->room ? left->left : left->room;
     if (more > ELEMENTS_AHEAD) more = ELEMENTS_AHEAD;
     for (uint32_t i = 1; i < more && bar == START_BUSY && at != PLAN_NEVER; i++) estimate(p, job, s, bar);
     if (!ret || ret->is_now) return;
@@ -146,7 +147,7 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
     }
     for (uint32_t j; left > 0 && (j = order_next(p)) != PLAN_NONE;) {
         struct plan_reason *r = p->ask[j] == PLAN_NONE ? NULL : &ret[p->ask[j]];
-        bool is_first = p->left[j] == w->job[j].elements;
+        bool is_first = plan_left(p, j)->left == w->job[j].elements;
         enum plan_bar_to_start bar = plan_try(p, j, &s, &f);
         double worth = plan_need(p, &w->job[j]);
         if (is_first) place_now++;
@@ -164,7 +165,7 @@ void plan_explain(struct plan *p, const struct plan_world *w, const uint32_t *jo
             explain(p, j, s, bar, r);
             if (bar == START_BUSY) plan_keep(p, j, s);
         }
-        bool is_again = bar == START_NOW && p->left[j] > 0;
+        bool is_again = bar == START_NOW && plan_left(p, j)->left > 0;
         if (r && !is_again) left--;
         order_took(p, worth, bar == START_NOW);
     }

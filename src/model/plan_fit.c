@@ -15,8 +15,9 @@ bool plan_is_in(const struct plan *p, const struct shape *s, uint32_t gpu) {
 static void find_wanted(struct plan *p) {
     p->has_wanted = true;
     memset(p->wanted, 0, p->mask_words * sizeof *p->wanted);
-    for (uint32_t i = 0; i < p->w->jobs; i++) {
+    for (uint32_t i = 0; p->line->exacts && i < p->line->jobs; i++) {
         const struct plan_job *j = &p->w->job[i];
+        if (!line_has(p->line, i)) continue;
         if (!j->is_scoped || j->scope_len != (uint32_t)j->gpus) continue;
         for (uint32_t k = 0; k < j->scope_len; k++)
             if (j->scope[k] < p->w->gpus) p->wanted[j->scope[k] / 64] |= 1ull << (j->scope[k] % 64);

@@ -65,6 +65,7 @@ static struct foresight *begin(struct plan *p, const uint32_t *jobs, uint32_t co
     }
     f->w.gpu = f->gpu;
     f->w.user = f->user;
+    f->w.line = NULL;
     f->w.jobs = count;
     return f;
 }

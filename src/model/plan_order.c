@@ -6,11 +6,8 @@
 #include "model/plan_own.h"
 
 #define HELD_S 3600.0 /* a GPU that is held, or asked for by an earlier job, counts as so much use */
-#define SOON_NS 600000000000LL
 
 void order_done(struct order *o) {
-    free(o->next);
-    free(o->urgent);
     free(o->heap);
     free(o->user);
 }
@@ -18,30 +15,15 @@ void order_done(struct order *o) {
 void order_begin(struct plan *p) {
     struct order *o = &p->order;
     const struct plan_world *w = p->w;
-    size_t classes = sizeof o->by_priority / sizeof o->by_priority[0];
-    o->next = plan_grow(o->next, &o->jobs_cap, w->jobs, sizeof *o->next);
     o->user = plan_grow(o->user, &o->users_cap, w->users, sizeof *o->user);
-    for (size_t i = 0; i < classes; i++) o->by_priority[i] = PLAN_NONE;
-    for (uint32_t j = w->jobs; j-- > 0;) { /* from the last, so that each list begins with its first */
-        if (!p->left[j]) continue;
-        uint32_t *first = &o->by_priority[w->job[j].priority + JOB_PRIORITY_MAX];
-        o->next[j] = *first;
-        *first = j;
-    }
     for (uint32_t u = 0; u < w->users; u++) {
         const struct plan_user *user = &w->user[u];
         o->user[u] = (struct order_user){.charge_s = user->usage_s + p->held[u] * HELD_S, .first = PLAN_NONE};
     }
     o->priority = JOB_PRIORITY_MAX + 1;
-    o->urgents = o->urgent_at = o->heap_len = 0;
+    o->class = NULL;
+    o->list_at = o->heap_len = 0;
     o->job = PLAN_NONE;
-}
-
-/* Its deadline can be kept, and not for long any more. One that cannot be kept gives nobody a right to go first. */
-static bool is_urgent(const struct plan_job *j, int64_t now_ns) {
-    if (!j->finish_by_ns) return false;
-    int64_t slack = j->finish_by_ns - now_ns - j->expect_ns;
-    return slack >= 0 && slack <= (j->expect_ns > SOON_NS ? j->expect_ns : SOON_NS);
 }
 
 static void charge(struct plan *p, uint32_t u, double s) {
@@ -70,16 +52,6 @@ static void sink(struct plan *p, uint32_t at) {
     }
 }
 
-/* Insertion from behind: deadlines mostly come in order, and few are urgent at once. */
-static void urgent_add(struct plan *p, uint32_t j) {
-    struct order *o = &p->order;
-    o->urgent = plan_grow(o->urgent, &o->urgent_cap, o->urgents + 1, sizeof *o->urgent);
-    uint32_t at = o->urgents++;
-    for (; at > 0 && p->w->job[o->urgent[at - 1]].finish_by_ns > p->w->job[j].finish_by_ns; at--)
-        o->urgent[at] = o->urgent[at - 1];
-    o->urgent[at] = j;
-}
-
 /* What a user's later jobs got by going past his first does not count against that one: else it would lose its place to
  * others because it let them by. */
 static void forgive(struct plan *p, uint32_t only) {
@@ -102,44 +74,54 @@ static void forgive(struct plan *p, uint32_t only) {
         if (only == PLAN_NONE || only == o->heap[i]) charge(p, o->heap[i], -o->user[o->heap[i]].past_s);
 }
 
-static void deal(struct plan *p, uint32_t first) {
+/* From j on, the first of a lane that has its turn there. */
+static uint32_t lane_next(struct plan *p, uint32_t j) {
+    while (j != PLAN_NONE && (p->line->is_urgent[j] || !plan_left(p, j)->left)) j = p->line->next[j];
+    return j;
+}
+
+static void list_skip(struct plan *p) {
     struct order *o = &p->order;
-    o->urgents = o->urgent_at = o->heap_len = 0;
-    for (uint32_t j = first, next; j != PLAN_NONE; j = next) {
-        next = o->next[j];
-        if (is_urgent(&p->w->job[j], p->w->now_ns)) {
-            urgent_add(p, j);
-            continue;
-        }
-        struct order_user *u = &o->user[p->w->job[j].user];
-        if (u->first == PLAN_NONE) {
-            o->heap = plan_grow(o->heap, &o->heap_cap, o->heap_len + 1, sizeof *o->heap);
-            o->heap[o->heap_len++] = p->w->job[j].user;
-            u->first = j;
-            u->is_past = false;
-        } else {
-            o->next[u->last] = j;
-        }
-        u->last = j;
-        o->next[j] = PLAN_NONE;
-    }
+    const struct line_list *l = &o->class->list;
+    while (o->list_at < l->count && !plan_left(p, l->job[o->list_at])->left) o->list_at++;
+}
+
+static void class_begin(struct plan *p, struct line_class *c) {
+    struct order *o = &p->order;
+    o->class = c;
+    o->list_at = o->heap_len = 0;
     o->is_heap = false;
+    line_sorted(p->line, c);
+    list_skip(p);
+    if (p->line->policy->order != PLAN_FAIR) return;
+    for (uint32_t u = 0; u < c->lanes && u < p->w->users; u++) {
+        struct order_user *user = &o->user[u];
+        user->first = lane_next(p, c->lane[u].first);
+        user->is_past = false;
+        if (user->first == PLAN_NONE) continue;
+        o->heap = plan_grow(o->heap, &o->heap_cap, o->heap_len + 1, sizeof *o->heap);
+        o->heap[o->heap_len++] = u;
+    }
+}
+
+static bool is_over(const struct order *o) {
+    return !o->class || (o->list_at >= o->class->list.count && o->heap_len == 0);
 }
 
 uint32_t order_next(struct plan *p) {
     struct order *o = &p->order;
-    while (o->urgent_at >= o->urgents && o->heap_len == 0) {
+    while (is_over(o)) {
         if (o->priority <= -JOB_PRIORITY_MAX) return PLAN_NONE;
-        uint32_t first = o->by_priority[--o->priority + JOB_PRIORITY_MAX];
-        if (first != PLAN_NONE) deal(p, first);
+        struct line_class *c = &p->line->class[--o->priority + JOB_PRIORITY_MAX];
+        if (c->count) class_begin(p, c);
     }
-    o->is_by_urgent = o->urgent_at < o->urgents;
-    if (!o->is_by_urgent && !o->is_heap) { /* not before: urgent ones have changed what their users had */
+    o->is_by_list = o->list_at < o->class->list.count;
+    if (!o->is_by_list && !o->is_heap) { /* not before: urgent ones have changed what their users had */
         forgive(p, PLAN_NONE);
         for (uint32_t at = o->heap_len / 2; at-- > 0;) sink(p, at);
         o->is_heap = true;
     }
-    o->job = o->is_by_urgent ? o->urgent[o->urgent_at] : o->user[o->heap[0]].first;
+    o->job = o->is_by_list ? o->class->list.job[o->list_at] : o->user[o->heap[0]].first;
     return o->job;
 }
 
@@ -147,16 +129,18 @@ void order_took(struct plan *p, double gpus, bool is_given) {
     struct order *o = &p->order;
     uint32_t user = p->w->job[o->job].user;
     struct order_user *u = &o->user[user];
-    bool is_again = is_given && p->left[o->job] > 0; /* more of its elements may follow */
+    bool is_again = is_given && plan_left(p, o->job)->left > 0; /* more of its elements may follow */
     charge(p, user, gpus * HELD_S); /* as it will count when he holds them: the next pass sees the same order */
-    if (o->is_by_urgent) {
-        if (!is_again) o->urgent_at++;
+    if (o->is_by_list) {
+        if (is_again) return;
+        o->list_at++;
+        list_skip(p);
         return;
     }
     if (!is_again) {
         charge(p, user, u->past_s);
         u->past_s = 0;
-        u->first = o->next[o->job];
+        u->first = lane_next(p, p->line->next[o->job]);
         if (!is_given) u->is_past = true; /* his first waits on: the others come after it */
         if (u->first != PLAN_NONE && !u->is_past) forgive(p, user);
     }

@@ -8,22 +8,20 @@ struct plan;
 struct order_user {
     double charge_s, step, past_s; /* past: of what went past his first, and is not counted before that had its turn */
     bool is_past;                  /* that was said of one that waits on */
-    uint32_t first, last;          /* his jobs of the class, by next */
+    uint32_t first;                /* of his jobs of the class that had no turn */
 };
 
 struct order {
-    uint32_t by_priority[2 * JOB_PRIORITY_MAX + 1]; /* the first job of each; PLAN_NONE: none */
-    int priority;                                   /* of the class that is walked */
-    uint32_t *next;                                 /* by job */
-    uint32_t *urgent;                               /* jobs of the class, the earliest deadline first */
-    uint32_t urgents, urgent_at;
-    uint32_t *heap; /* users with jobs in the class */
+    int priority;             /* of the class that is walked */
+    struct line_class *class; /* NULL: none yet */
+    uint32_t list_at;         /* in its list */
+    uint32_t *heap;           /* users with jobs in the class */
     uint32_t heap_len;
     struct order_user *user;
-    uint32_t job;      /* that was handed out last */
-    bool is_by_urgent; /* and from where */
-    bool is_heap;      /* not yet while urgent ones are handed out */
-    size_t jobs_cap, urgent_cap, heap_cap, users_cap;
+    uint32_t job;    /* that was handed out last */
+    bool is_by_list; /* and from where */
+    bool is_heap;    /* not yet while urgent ones are handed out */
+    size_t heap_cap, users_cap;
 };
 
 void order_begin(struct plan *p);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/plan.h"
+#include "model/plan_line.h"
 #include "model/plan_order.h"
 
 /* ---- time: what each GPU is taken for, and when ---- */
@@ -34,13 +35,28 @@ int64_t plan_sum(int64_t a, int64_t b);
 
 /* ---- shapes: what jobs ask for, each once ---- */
 
-struct shape {
+struct ask { /* what is the same for all jobs of a shape */
     uint64_t hash;
     uint64_t memory, share;
     const uint32_t *scope;
-    uint32_t scope_len, node, user, next; /* user: PLAN_NONE unless people keep windows */
+    uint32_t scope_len, node, user; /* user: PLAN_NONE unless people keep windows */
     int gpus;
     bool is_scoped, is_listed;
+};
+
+struct kind { /* in the line of those who wait */
+    struct ask ask;
+    uint32_t waiting, next;
+    int64_t least_ns; /* none of them can take less */
+};
+
+struct shape { /* the same in a pass */
+    uint64_t memory, share;
+    const uint32_t *scope;
+    uint32_t scope_len, node, user;
+    int gpus;
+    bool is_scoped, is_listed;
+    uint64_t pass;               /* that it was made in */
     bool is_possible;            /* enough GPUs of one node that do are within reach */
     bool is_kept;                /* GPUs are kept for the first job of it */
     int64_t now_most;            /* none that may take longer can start now; PLAN_NEVER before one was tried */
@@ -56,6 +72,11 @@ struct choice { /* a GPU that would do, and what speaks against it */
     double warmth;
 };
 
+struct line_left { /* of a job: elements that still wait, and how many of them may start */
+    uint64_t pass;
+    uint32_t left, room;
+};
+
 struct plan {
     const struct plan_world *w;
     uint32_t *node_first; /* the first GPU of each node, and one beyond the last */
@@ -66,17 +87,24 @@ struct plan {
     int64_t *
         release; /* each node's GPUs by when their runs are over, the first first: no job of k starts before the k-th */
     bool has_release;
-    bool has_wanted;       /* they were looked up in this pass */
-    double *held;          /* GPUs by user */
-    uint32_t *ask;         /* by job: where its reason goes; PLAN_NONE: nobody asks */
-    uint32_t *left;        /* by job: elements that still wait */
-    uint32_t *room;        /* by job: how many of them may start */
-    struct timeline now;   /* runs, windows, and what this pass gave and keeps */
-    struct timeline later; /* for estimates: the same with everybody in it */
-    int64_t *node_edge;    /* by node: the least of those of its GPUs */
-    int64_t *edge;         /* by GPU: when its last slot ends */
-    struct shape *shape;
-    uint32_t shapes, *shape_of; /* hash table */
+    bool has_wanted;        /* they were looked up in this pass */
+    double *held;           /* GPUs by user */
+    uint32_t *ask;          /* by job: where its reason goes; PLAN_NONE: nobody asks */
+    uint64_t pass;          /* its number */
+    struct line_left *left; /* by job: as of the pass that it names */
+    struct plan_line own;   /* of a world that brings none */
+    struct plan_line *line;
+    uint32_t *open; /* kinds of which one may still start now */
+    uint32_t opens;
+    uint64_t changes, open_at; /* grants and keeps; and how many there had been as the last of `open` was found to be */
+    struct timeline now;       /* runs, windows, and what this pass gave and keeps */
+    struct timeline later;     /* for estimates: the same with everybody in it */
+    int64_t *node_edge;        /* by node: the least of those of its GPUs */
+    int64_t *edge;             /* by GPU: when its last slot ends */
+    struct shape *shape;       /* by kind */
+    uint64_t *reach;           /* bits: GPUs that are not out */
+    uint64_t memory_least;     /* each has so much */
+    uint32_t reach_most;       /* of one node */
     uint64_t *masks;
     size_t mask_words, masks_len;
     struct order order;
@@ -96,7 +124,7 @@ struct plan {
     uint64_t roomiest;    /* no GPU that is shared has more left */
     uint64_t least_share; /* that anybody who waits asks for; UINT64_MAX: nobody asks for one */
     uint32_t placed;      /* in later */
-    size_t node_cap, out_cap, wanted_cap, held_cap, left_cap, room_cap, edge_cap, shape_cap, table_cap, masks_cap,
+    size_t node_cap, out_cap, wanted_cap, held_cap, left_cap, open_cap, reach_cap, edge_cap, shape_cap, masks_cap,
         grant_cap, bar_cap, choice_cap, ask_cap, whole_cap, node_whole_cap, starts_cap, visited_cap, node_edge_cap,
         node_at_cap, worth_cap, release_cap;
 };
@@ -123,7 +151,9 @@ bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct sh
 bool plan_fit_behind(struct plan *p, const struct shape *s, struct fit *ret);
 
 /* plan_shape.c */
-struct shape *plan_shape(struct plan *p, const struct plan_job *j);
+struct ask ask_of(const struct plan_job *j, bool is_by_user);
+bool ask_is_same(const struct ask *a, const struct ask *b);
+struct shape *plan_shape(struct plan *p, uint32_t kind);
 /* One that is not in the table, for a question: its mask is the table's last and is gone with the next shape. */
 struct shape plan_shape_try(struct plan *p, const struct plan_job *j);
 
@@ -133,6 +163,7 @@ void plan_foresee(struct plan *p, const uint32_t *jobs, uint32_t count, int64_t 
 void foresight_free(struct foresight *f);
 
 /* plan.c */
+struct line_left *plan_left(struct plan *p, uint32_t job);
 int64_t plan_end(const struct plan_run *r, int64_t now_ns); /* as expected; PLAN_NEVER: nobody knows */
 void plan_bar_add(struct plan *p, const struct plan_grant *g, uint32_t job, int64_t from_ns, int64_t ns);
 void plan_begin(struct plan *p, const struct plan_world *w);

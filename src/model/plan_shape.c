@@ -10,29 +10,27 @@ static uint64_t mix(uint64_t h, uint64_t v) {
     return h ^ (h >> 29);
 }
 
-static struct shape shape_of(const struct plan *p, const struct plan_job *j) {
-    struct shape s = {
+struct ask ask_of(const struct plan_job *j, bool is_by_user) {
+    struct ask a = {
         .memory = j->memory_bytes,
         .share = j->share_bytes,
         .scope = j->scope,
         .scope_len = j->is_scoped ? j->scope_len : 0,
         .node = j->node,
-        .user = p->w->windows ? j->user : PLAN_NONE,
-        .next = PLAN_NONE,
+        .user = is_by_user ? j->user : PLAN_NONE,
         .gpus = j->gpus,
         .is_scoped = j->is_scoped,
         .is_listed = j->is_listed && j->is_scoped,
-        .now_most = PLAN_NEVER,
     };
-    uint64_t h = mix(mix(1, s.memory), s.share);
-    h = mix(h, (uint64_t)s.node << 32 | s.user);
-    h = mix(h, (uint64_t)s.gpus << 2 | (uint64_t)s.is_scoped << 1 | s.is_listed);
-    for (uint32_t i = 0; i < s.scope_len; i++) h = mix(h, s.scope[i] + 1ull);
-    s.hash = h;
-    return s;
+    uint64_t h = mix(mix(1, a.memory), a.share);
+    h = mix(h, (uint64_t)a.node << 32 | a.user);
+    h = mix(h, (uint64_t)a.gpus << 2 | (uint64_t)a.is_scoped << 1 | a.is_listed);
+    for (uint32_t i = 0; i < a.scope_len; i++) h = mix(h, a.scope[i] + 1ull);
+    a.hash = h;
+    return a;
 }
 
-static bool is_same(const struct shape *a, const struct shape *b) {
+bool ask_is_same(const struct ask *a, const struct ask *b) {
     return a->hash == b->hash && a->memory == b->memory && a->share == b->share && a->node == b->node &&
            a->user == b->user && a->gpus == b->gpus && a->is_scoped == b->is_scoped && a->is_listed == b->is_listed &&
            a->scope_len == b->scope_len &&
@@ -45,10 +43,22 @@ static bool would_do(const struct plan *p, const struct shape *s, uint32_t gpu) 
            (s->node == PLAN_NONE || s->node == g->node);
 }
 
+/* It would do with any GPU, as most would. */
+static void find_any(struct plan *p, struct shape *s) {
+    memcpy(p->masks + s->mask, p->reach, p->mask_words * sizeof *p->masks);
+    s->node_from = 0;
+    s->node_to = p->nodes;
+    s->is_possible = (uint32_t)s->gpus <= p->reach_most;
+}
+
 /* Its GPUs as bits, and whether some node has enough of them. */
 static void find_gpus(struct plan *p, struct shape *s) {
     s->mask = p->masks_len;
     p->masks = plan_grow(p->masks, &p->masks_cap, p->masks_len + p->mask_words, sizeof *p->masks);
+    if (!s->is_scoped && s->node == PLAN_NONE && s->memory <= p->memory_least && s->share <= p->memory_least) {
+        find_any(p, s);
+        return;
+    }
     uint64_t *mask = p->masks + s->mask;
     memset(mask, 0, p->mask_words * sizeof *mask);
     s->node_from = p->nodes;
@@ -68,37 +78,31 @@ static void find_gpus(struct plan *p, struct shape *s) {
     }
 }
 
-struct shape plan_shape_try(struct plan *p, const struct plan_job *j) {
-    struct shape s = shape_of(p, j);
+static struct shape shape_make(struct plan *p, const struct ask *a) {
+    struct shape s = {.memory = a->memory,
+                      .share = a->share,
+                      .scope = a->scope,
+                      .scope_len = a->scope_len,
+                      .node = a->node,
+                      .user = a->user,
+                      .gpus = a->gpus,
+                      .is_scoped = a->is_scoped,
+                      .is_listed = a->is_listed,
+                      .now_most = PLAN_NEVER,
+                      .pass = p->pass};
     find_gpus(p, &s);
     return s;
 }
 
-static void rehash(struct plan *p) {
-    size_t cap = p->table_cap ? p->table_cap : 1;
-    for (size_t i = 0; i < p->table_cap; i++) p->shape_of[i] = PLAN_NONE;
-    for (uint32_t i = 0; i < p->shapes; i++) {
-        uint32_t *head = &p->shape_of[p->shape[i].hash % cap];
-        p->shape[i].next = *head;
-        *head = i;
-    }
+struct shape plan_shape_try(struct plan *p, const struct plan_job *j) {
+    struct ask a = ask_of(j, p->w->windows > 0);
+    return shape_make(p, &a);
 }
 
-/* Good until the next call. */
-struct shape *plan_shape(struct plan *p, const struct plan_job *j) {
-    struct shape s = shape_of(p, j);
-    for (uint32_t i = p->shape_of[s.hash % p->table_cap]; i != PLAN_NONE; i = p->shape[i].next)
-        if (is_same(&p->shape[i], &s)) return &p->shape[i];
-    find_gpus(p, &s);
+struct shape *plan_shape(struct plan *p, uint32_t kind) {
+    struct shape *s = &p->shape[kind];
+    if (s->pass == p->pass) return s;
+    *s = shape_make(p, &p->line->kind[kind].ask);
     p->masks_len += p->mask_words;
-    p->shape = plan_grow(p->shape, &p->shape_cap, p->shapes + 1u, sizeof *p->shape);
-    if (p->shapes * 2u > p->table_cap) {
-        p->shape_of = plan_grow(p->shape_of, &p->table_cap, p->table_cap * 2, sizeof *p->shape_of);
-        rehash(p);
-    }
-    uint32_t *head = &p->shape_of[s.hash % p->table_cap];
-    s.next = *head;
-    *head = p->shapes;
-    p->shape[p->shapes] = s;
-    return &p->shape[p->shapes++];
+    return s;
 }

@@ -266,7 +266,7 @@ static bool with_less(struct plan *p, const struct plan_job *j, char *ret, size_
 void plan_sooner(struct plan *p, uint32_t job, enum plan_bar_to_start bar, struct plan_reason *ret) {
     const struct plan_job *j = &p->w->job[job];
     bool is_for_gpus = bar == START_BUSY || bar == START_OUT || bar == START_GPUS;
-    if (!is_for_gpus || p->w->user[j->user].seconds_left <= 0 || p->room[job] == 0) return;
+    if (!is_for_gpus || p->w->user[j->user].seconds_left <= 0 || plan_left(p, job)->room == 0) return;
     if (bar == START_BUSY && with_limit(p, j, ret->sooner, sizeof ret->sooner)) return;
     if (with_fewer(p, j, ret->sooner, sizeof ret->sooner)) return;
     if (bar == START_GPUS) return;
