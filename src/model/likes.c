@@ -41,16 +41,15 @@ int64_t likes_ns(const struct likes *l, uint64_t key, int64_t so_far_ns) {
     return n ? longer[n / 2] : 0;
 }
 
-int64_t likes_expect(const struct likes *l, uint64_t own, uint64_t user, int64_t so_far_ns) {
+int64_t likes_expect(const struct likes *l, uint64_t own, uint64_t user, int64_t limit_ns, int64_t so_far_ns) {
     int64_t ns = likes_ns(l, own, so_far_ns);
-    return ns ? ns : likes_ns(l, user, so_far_ns);
+    if (!ns && !limit_ns) ns = likes_ns(l, user, so_far_ns);
+    return limit_ns && (!ns || ns > limit_ns) ? limit_ns : ns;
 }
 
 int64_t likes_end(const struct likes *l, uint64_t own, uint64_t user, int64_t start_ns, int64_t limit_ns,
                   int64_t now_ns) {
-    int64_t so_far = now_ns > start_ns ? now_ns - start_ns : 0, ns = likes_expect(l, own, user, so_far);
-    if (!ns && !limit_ns && !likes_expect(l, own, user, 0)) return 0;
-    if (!ns && !limit_ns) ns = so_far + so_far / 4 + 1;
-    if (!ns || (limit_ns && ns > limit_ns)) ns = limit_ns;
-    return start_ns + ns;
+    int64_t so_far = now_ns > start_ns ? now_ns - start_ns : 0, ns = likes_expect(l, own, user, limit_ns, so_far);
+    if (!ns && likes_expect(l, own, user, 0, 0)) ns = so_far + so_far / 4 + 1;
+    return ns ? start_ns + ns : 0;
 }

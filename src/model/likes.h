@@ -25,10 +25,10 @@ void likes_add(struct likes *l, uint64_t key, int64_t took_ns);
 /* The median of those that took longer than so far; 0: none did. */
 int64_t likes_ns(const struct likes *l, uint64_t key, int64_t so_far_ns);
 
-/* By its own kind, else by what its user runs; 0: nobody knows. */
-int64_t likes_expect(const struct likes *l, uint64_t own, uint64_t user, int64_t so_far_ns);
+/* By its own kind; else its limit (0: it has none), which is somebody's word; else by what its user runs. 0: nobody knows. */
+int64_t likes_expect(const struct likes *l, uint64_t own, uint64_t user, int64_t limit_ns, int64_t so_far_ns);
 
-/* When a run ends that began at start_ns and may take limit_ns (0: for ever): as its like took, of those that took longer than
- * it has; then as long again as a quarter of what it took; or its limit. 0: nobody knows. */
+/* When a run ends that began at start_ns: as expected of one that has run so long already, and never beyond its limit. Where all
+ * of its like were over by now, a quarter more than it took is a guess as good as any. 0: nobody knows. */
 int64_t likes_end(const struct likes *l, uint64_t own, uint64_t user, int64_t start_ns, int64_t limit_ns,
                   int64_t now_ns);

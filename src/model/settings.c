@@ -71,6 +71,7 @@ const struct option settings_table[] = {
     {"jobs.keep_days",       "30",             "How many days jobs that are over are kept, with their logs", OPT_INT, AT(jobs_keep_days), 1, 3660},
     {"jobs.grace_s",         "10",             "A job that is told to end (TERM) is killed after so long", OPT_INT, AT(jobs_grace_s), 0, 3600},
     {"jobs.fair_half_life_h", "24",            "Hours after which GPU time that a user had counts half against him", OPT_REAL, AT(jobs_fair_half_life_h), 0.1, 8760},
+    {"jobs.policy",          "fair",           "Who starts first, within a priority: fair (deadlines, then users by what they had), fifo, backfill, edf, sjf; `gpumgr simulate` compares them", OPT_CHOICE, AT(jobs_policy), .choices = "fair|fifo|backfill|edf|sjf"},
     {"jobs.user_gpus",       "0",              "GPUs that one user may have at once; 0: as many as there are", OPT_INT, AT(jobs_user_gpus), 0, 4096},
     {"jobs.user_gpu_hours",  "0",              "GPU hours that one user may have in seven days; 0: as many as there are", OPT_REAL, AT(jobs_user_gpu_hours), 0, 1000000},
     {"watchmen.listen",      "",               "Where clients of watchmen are served, as 127.0.0.1:62333 (empty: nowhere)", OPT_TEXT, AT(watchmen_listen)},

@@ -24,7 +24,7 @@ struct settings {
     int tell_severity, tell_again_s, idle_s, miss_window_s;
     double busy_percent, full_percent;
     char engines_docker[512], engines_podman[512];
-    int jobs_keep_days, jobs_grace_s, jobs_user_gpus, watchmen_timeout_s;
+    int jobs_keep_days, jobs_grace_s, jobs_user_gpus, jobs_policy, watchmen_timeout_s;
     double jobs_fair_half_life_h, jobs_user_gpu_hours, watchmen_keep_h;
     char watchmen_listen[128], watchmen_token[128];
     char jobs_users_file[256], jobs_run_as[64], jobs_mount_roots[512];

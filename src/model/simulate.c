@@ -90,14 +90,13 @@ static int64_t time_of(const struct trace_job *j) {
 static void come(struct play *p, uint32_t job) {
     const struct trace_job *j = &p->t->job[job];
     struct plan_job *mine = &p->job[job];
-    int64_t past_ns = likes_expect(&p->likes, j->like, p->held[j->user].like, 0);
     *mine = (struct plan_job){.id = job + 1,
                               .user = j->user,
                               .node = PLAN_NONE,
                               .priority = j->priority,
                               .gpus = j->gpus,
                               .finish_by_ns = j->finish_by_ns,
-                              .expect_ns = past_ns ? past_ns : j->limit_ns,
+                              .expect_ns = likes_expect(&p->likes, j->like, p->held[j->user].like, j->limit_ns, 0),
                               .most_ns = j->limit_ns,
                               .elements = 1,
                               .room = UINT32_MAX};

@@ -450,7 +450,7 @@ void queue_free(struct queue *q) {
     queue_gpus_done(q);
     for (size_t i = 0; i < q->users; i++) free(q->user[i].name);
     free(q->user);
-    free(q->past);
+    likes_done(&q->likes);
     plan_free(q->plan);
     while (q->retries) {
         struct queue_retry *r = q->retries;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "model/likes.h"
 #include "model/plan.h"
 #include "net/loop.h"
 #include "server/queue.h"
@@ -83,11 +84,6 @@ struct queue_user {
     } week[QUEUE_WEEK_H]; /* of runs that have ended */
 };
 
-struct queue_past { /* how long jobs of a user and a name took */
-    uint64_t hash;
-    int64_t took_ns;
-};
-
 struct queue_retry {
     struct queue_retry *next;
     int64_t job, due_ns;
@@ -122,7 +118,7 @@ struct queue {
     uint64_t gpu_shape, live_shape; /* rises when a GPU comes or goes; the live shape it was made of */
     struct queue_user *user;        /* none ever leaves: its place is its number */
     size_t users;
-    struct queue_past *past;
+    struct likes likes; /* how long jobs took */
     struct plan *plan;
     struct worker *notifier; /* for those whom jobs name; ends with the process */
     struct queue_retry *retries;

@@ -22,7 +22,11 @@ void queue_spawn_news(struct queue *q, const struct queue_job *j); /* its parent
 
 /* ---- queue_past.c ---- */
 void queue_past_add(struct queue *q, const char *user, const char *name, int64_t took_ns);
-int64_t queue_past_ns(const struct queue *q, const char *user, const char *name); /* 0: nothing is known */
+/* How long the like of it takes, or its limit; 0: nothing is known. */
+int64_t queue_past_ns(const struct queue *q, const char *user, const char *name, int64_t limit_ns);
+/* When one ends that began then and may take so long (0: for ever); 0: nobody knows. */
+int64_t queue_past_end(const struct queue *q, const char *user, const char *name, int64_t start_ns, int64_t limit_ns,
+                       int64_t now_ns);
 uint32_t queue_user_number(struct queue *q, const char *name);
 double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns);
 void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t then_ns, int64_t now_ns);

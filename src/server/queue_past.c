@@ -6,32 +6,19 @@
 #include "server/queue_own.h"
 
 #define HOUR_NS (3600 * NS_PER_S)
-#define PAST_SLOTS 4096 /* of user and name; another pair may take a place over */
 
-static uint64_t hash_of(const char *user, const char *name) {
-    uint64_t h = 1469598103934665603ull;
-    for (; *user; user++) h = (h ^ (uint8_t)*user) * 1099511628211ull;
-    h = (h ^ 0xff) * 1099511628211ull;
-    for (; *name; name++) h = (h ^ (uint8_t)*name) * 1099511628211ull;
-    return h ? h : 1;
-}
-
-/* The newer counts for a third: what people run changes. */
 void queue_past_add(struct queue *q, const char *user, const char *name, int64_t took_ns) {
-    if (took_ns <= 0) return;
-    if (!q->past) q->past = calloc(PAST_SLOTS, sizeof *q->past);
-    if (!q->past) abort();
-    uint64_t hash = hash_of(user, name);
-    struct queue_past *p = &q->past[hash % PAST_SLOTS];
-    p->took_ns = p->hash == hash ? p->took_ns + (took_ns - p->took_ns) / 3 : took_ns;
-    p->hash = hash;
+    likes_add(&q->likes, likes_key(user, name), took_ns);
+    likes_add(&q->likes, likes_key(user, NULL), took_ns);
 }
 
-int64_t queue_past_ns(const struct queue *q, const char *user, const char *name) {
-    if (!q->past) return 0;
-    uint64_t hash = hash_of(user, name);
-    const struct queue_past *p = &q->past[hash % PAST_SLOTS];
-    return p->hash == hash ? p->took_ns : 0;
+int64_t queue_past_ns(const struct queue *q, const char *user, const char *name, int64_t limit_ns) {
+    return likes_expect(&q->likes, likes_key(user, name), likes_key(user, NULL), limit_ns, 0);
+}
+
+int64_t queue_past_end(const struct queue *q, const char *user, const char *name, int64_t start_ns, int64_t limit_ns,
+                       int64_t now_ns) {
+    return likes_end(&q->likes, likes_key(user, name), likes_key(user, NULL), start_ns, limit_ns, now_ns);
 }
 
 /* ---- users ---- */

@@ -48,13 +48,11 @@ static uint32_t gpu_number(const struct queue *q, const char *uuid) {
 
 /* ---- runs ---- */
 
-/* Until when: as its like took, unless it has taken longer already; then its limit; else nobody knows. */
 static int64_t expected_end(const struct queue *q, const struct queue_run *r, int64_t now_ns) {
+    const struct queue_job *j = r->job;
     int64_t from_ns = r->of.start_ns ? r->of.start_ns : r->granted_ns;
-    int64_t like_ns = queue_past_ns(q, r->job->user, r->job->spec.name);
-    if (r->job->origin == QUEUE_BY_WATCHMEN) return 0;
-    if (like_ns && from_ns + like_ns > now_ns) return from_ns + like_ns;
-    return r->job->spec.time_limit_ns ? from_ns + r->job->spec.time_limit_ns : 0;
+    if (j->origin == QUEUE_BY_WATCHMEN) return 0;
+    return queue_past_end(q, j->user, j->spec.name, from_ns, j->spec.time_limit_ns, now_ns);
 }
 
 static void runs_make(struct queue *q, struct queue_world *w) {
@@ -127,13 +125,12 @@ static void scope_resolve(struct queue *q, struct queue_job *j) {
 }
 
 static void job_fill(const struct queue *q, const struct job_spec *s, const char *user, struct plan_job *p) {
-    int64_t like_ns = queue_past_ns(q, user, s->name);
     p->gpus = s->gpus;
     p->is_scoped = s->scope.count > 0;
     p->memory_bytes = s->memory_bytes;
     p->share_bytes = s->share_bytes;
     p->finish_by_ns = s->finish_by_ns;
-    p->expect_ns = like_ns ? like_ns : s->time_limit_ns;
+    p->expect_ns = queue_past_ns(q, user, s->name, s->time_limit_ns);
     p->most_ns = s->time_limit_ns;
 }
 
@@ -182,7 +179,7 @@ static void trial_add(struct queue *q, const struct queue_trial *t, uint32_t use
 }
 
 void queue_world_make(struct queue *q, const struct queue_trial *trial, struct queue_world *ret) {
-    *ret = (struct queue_world){.of.now_ns = clock_real_ns()};
+    *ret = (struct queue_world){.of.now_ns = clock_real_ns(), .of.policy = &plan_policies[q->settings->jobs_policy]};
     uint32_t user = trial ? queue_user_number(q, trial->user) : 0;
     queue_gpus_read(q);
     gpus_make(q, ret);

@@ -1,0 +1,192 @@
+"""`gpumgr simulate`: its figures beside those of a queue written here, the same bytes every time, its own history, and what is
+wrong with a file in one sentence."""
+
+import csv
+import heapq
+import io
+import json
+import math
+import random
+import subprocess
+import time
+
+import pytest
+
+from instance import GPUMGR, clean_env
+from job_node import RUNNING, JobNode, job_record
+from server import Server
+from simulator import wait_for
+
+POLICIES = ["fair", "fifo", "backfill", "edf", "sjf"]
+
+
+def simulate(*args, env=None):
+    return subprocess.run([str(GPUMGR), "simulate", *map(str, args)], capture_output=True, text=True, env=env or clean_env(), timeout=300)
+
+
+def figures(*args):
+    out = simulate(*args, "--json")
+    assert out.returncode == 0, out.stderr
+    return json.loads(out.stdout)
+
+
+def trace_text(rows):
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["user", "gpus", "submit_min", "duration_min", "deadline_min"])
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def random_rows(seed, count):
+    r = random.Random(seed)
+    for _ in range(count):
+        minutes = r.randint(1, 60)
+        yield r.choice(["ada", "bob", "cyd"]), r.choice([1, 1, 1, 2, 4]), r.randint(0, 500), minutes, minutes + r.choice([0, 5, 60])
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(trace_text(random_rows(7, 300)))
+    return path
+
+
+class Fifo:
+    """First come, first served; a job has GPUs of one machine, the one with the fewest to spare; nobody goes past the first."""
+
+    def __init__(self, rows, nodes, each):
+        jobs = sorted(enumerate(rows), key=lambda x: (x[1][2], x[0]))
+        first = jobs[0][1][2]
+        self.jobs = [(int(s) - first, g, d, dl) for _, (_, g, s, d, dl) in jobs]
+        free, waiting, ends, coming, now = [each] * nodes, [], [], list(self.jobs), 0
+        self.waits, self.ends = [], []
+        while coming or ends:
+            now = min(([coming[0][0]] if coming else []) + ([ends[0][0]] if ends else []))
+            while ends and ends[0][0] <= now:
+                _, node, gpus = heapq.heappop(ends)
+                free[node] += gpus
+            while coming and coming[0][0] <= now:
+                waiting.append(coming.pop(0))
+            while waiting:
+                came, gpus, minutes, deadline = waiting[0]
+                room = [(f, n) for n, f in enumerate(free) if f >= gpus]
+                if not room:
+                    break
+                node = min(room)[1]
+                free[node] -= gpus
+                heapq.heappush(ends, (now + minutes, node, gpus))
+                self.waits.append(now - came)
+                self.ends.append((now + minutes, came, deadline))
+                waiting.pop(0)
+        assert not waiting
+
+    def rank(self, part):
+        return sorted(self.waits)[max(math.ceil(part * len(self.waits)) - 1, 0)] * 60
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_fifo_is_what_a_queue_written_here_says(tmp_path, seed):
+    path = tmp_path / "jobs.csv"
+    rows = list(random_rows(seed, 250))
+    path.write_text(trace_text(rows))
+    mine = Fifo(rows, 3, 4)
+    theirs = figures("--trace", path, "--nodes", 3, "--gpus-per-node", 4, "--policy", "fifo")
+    got, = theirs["policies"]
+    makespan = max(e for e, _, _ in mine.ends)
+    assert theirs["jobs"] == 250 and max(mine.waits) > 0
+    assert got["wait_s"] == pytest.approx({"mean": sum(mine.waits) * 60 / 250, "median": mine.rank(0.5), "p90": mine.rank(0.9),
+                                           "p99": mine.rank(0.99), "max": max(mine.waits) * 60})
+    assert got["makespan_s"] == makespan * 60
+    assert got["turnaround_s_mean"] == pytest.approx(sum(e - c for e, c, _ in mine.ends) * 60 / 250)
+    assert got["utilisation"] == pytest.approx(sum(j[1] * j[2] for j in mine.jobs) / makespan / 12)
+    assert (got["deadlines"], got["deadlines_kept"]) == (250, sum(e - c <= d for e, c, d in mine.ends))
+    assert sum(got["busy"]) * theirs["point_s"] == pytest.approx(sum(j[1] * j[2] for j in mine.jobs) * 60, rel=1e-3)
+    assert sum(got["waiting"]) * theirs["point_s"] == pytest.approx(sum(mine.waits) * 60, rel=1e-3)
+
+
+def test_policies_are_side_by_side_and_the_same_to_the_byte(trace):
+    args = ("--trace", trace, "--nodes", 2, "--gpus-per-node", 4)
+    for more in ((), ("--json",), ("--times", "known")):
+        first, second = simulate(*args, *more), simulate(*args, *more)
+        assert first.returncode == 0, first.stderr
+        assert first.stdout == second.stdout and first.stdout
+    by = {p["policy"]: p for p in figures(*args, "--times", "known")["policies"]}
+    assert list(by) == POLICIES
+    assert by["backfill"]["wait_s"]["mean"] <= by["fifo"]["wait_s"]["mean"]
+    assert by["sjf"]["wait_s"]["median"] <= by["backfill"]["wait_s"]["median"]
+    assert by["edf"]["deadlines_kept"] > by["fifo"]["deadlines_kept"]
+    assert {len(p["waiting"]) for p in by.values()} == {96}
+
+
+def test_it_fits_a_terminal_of_80_columns(trace):
+    for lang, glyph in (("C.UTF-8", "█"), ("C", "#")):
+        out = simulate("--trace", trace, "--nodes", 2, "--gpus-per-node", 4, env={**clean_env(), "LC_ALL": lang}).stdout
+        assert glyph in out and all(len(line) <= 80 for line in out.splitlines())
+        head, = [line for line in out.splitlines() if line.split() == POLICIES]
+        assert "jobs that wait" in out and "GPUs in use" in out and "deadlines kept" in out
+    narrow = simulate("--trace", trace, "--nodes", 2, "--gpus-per-node", 4, env={**clean_env(), "COLUMNS": "46"}).stdout
+    assert all(len(line) <= 80 for line in narrow.splitlines()) and "fair" in narrow
+
+
+GOOD = "user,gpus,submit_min,duration_min\nada,1,0,5\n"
+WRONG = [
+    ((), "ada,1,0,5\n", "line 1: there is no column user"),
+    ((), GOOD + "ada,two,0,5\n", 'line 3, column gpus: "two" is no number'),
+    ((), GOOD + "ada,1,0\n", "line 3, column duration_min: the line ends before it"),
+    ((), "", "line 1: it is empty; it must begin with the names of its columns"),
+    (("--policy", "fare"), GOOD, '--policy: there is no "fare"; did you mean "fair"?; there are fair, fifo, backfill, edf, sjf'),
+    (("--policy", "sjf", "--policy", "sjf"), GOOD, "--policy: sjf is given twice"),
+    (("--times", "guessed"), GOOD, '--times: "guessed" is none; there are past and known'),
+    (("--nodes", "2.5"), GOOD, "--nodes, --gpus-per-node: must be whole numbers"),
+    ((), "user,gpus,submit_min,duration_min\nada,9,0,5\n", "every job asks for more GPUs than the 8 that a machine has"),
+]
+
+
+@pytest.mark.parametrize("flags, text, sentence", WRONG, ids=[w[2][:40] for w in WRONG])
+def test_what_is_wrong_is_said_in_one_sentence(tmp_path, flags, text, sentence):
+    path = tmp_path / "jobs.csv"
+    path.write_text(text)
+    machines = () if "--nodes" in flags else ("--nodes", 1)
+    out = simulate("--trace", path, *machines, "--gpus-per-node", 8, *flags)
+    assert out.returncode == 2 and out.stdout == ""
+    assert sentence in out.stderr and out.stderr.count("\n") == 1
+
+
+def test_a_trace_needs_machines_and_a_file(tmp_path):
+    out = simulate("--trace", tmp_path / "none.csv", "--nodes", 1, "--gpus-per-node", 1)
+    assert out.returncode != 0 and "none.csv" in out.stderr and out.stderr.count("\n") == 1
+    out = simulate("--trace", tmp_path / "none.csv")
+    assert out.returncode == 2 and "needs --nodes and --gpus-per-node" in out.stderr
+
+
+def test_the_history_of_this_machine():
+    with Server(user=None) as server, JobNode(server.dir / "run/server/link.sock") as node:
+        out = simulate("--dir", server.dir)
+        assert out.returncode == 2 and "no job has run here yet" in out.stderr
+        first = node.submit(*[job_record(("exit", "0"), name="short") for _ in range(6)])["first"]
+        array = node.submit(job_record(("exit", "0"), name="many", array="1-5%2"))["first"]
+        wait_for(lambda: len([k for k in node.stored if k[0] >= first]) == 11, "all are over", 60)
+        wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{array}").json["state"] == "done", "the array is", 60)
+        got = figures("--dir", server.dir, "--policy", "fair", "--policy", "fifo")
+        assert (got["jobs"], got["nodes"], got["gpus_per_node"], got["users"]) == (11, 1, 4, 1)
+        assert [p["policy"] for p in got["policies"]] == ["fair", "fifo"]
+        assert figures("--dir", server.dir, "--nodes", 2, "--gpus-per-node", 8, "--policy", "sjf")["gpus_per_node"] == 8
+
+
+def running(node):
+    with node.books.lock:
+        return sorted(k[0] for k, r in node.books.runs.items() if r["state"] == RUNNING)
+
+
+@pytest.mark.parametrize("policy, who", [("fair", "late"), ("fifo", "early"), ("edf", "late")])
+def test_a_policy_can_be_switched_on(policy, who):
+    """Two wait for the only GPU: an early one, and a late one with a deadline, which comes first but where nobody looks at it."""
+    with Server(jobs__policy=policy) as server, JobNode(server.dir / "run/server/link.sock", gpus=1) as node:
+        hold = node.submit(job_record(("hold",)))["first"]
+        wait_for(lambda: running(node) == [hold], "the GPU is taken")
+        early = node.submit(job_record(("hold",)))["first"]
+        late = node.submit(job_record(("hold",), name="late", limit_ns=3600 * 10**9, finish_by_ns=time.time_ns() + 4000 * 10**9))["first"]
+        wait_for(lambda: len(server.unix("GET", "/api/v1/queue").json["waiting"]) == 2, "two wait")
+        node.finish((hold, 0, 1), 0)
+        wait_for(lambda: running(node) == [{"early": early, "late": late}[who]], f"{who} runs")
