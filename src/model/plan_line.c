@@ -54,7 +54,8 @@ void line_clear(struct plan_line *l, const struct plan_policy *policy, bool is_b
 /* ---- by what they ask for ---- */
 
 static void kind_chain(struct plan_line *l, uint32_t kind) {
-    uint32_t *head = &l->kind_at[l->kind[kind].ask.hash % l->table_cap];
+    size_t cap = l->table_cap ? l->table_cap : 1;
+    uint32_t *head = &l->kind_at[l->kind[kind].ask.hash % cap];
     l->kind[kind].next = *head;
     *head = kind;
 }

@@ -27,7 +27,21 @@ struct line_turn { /* when a job becomes urgent, or ceases to be */
     uint32_t job;
 };
 
-struct kind;
+struct ask { /* what is the same for all jobs of a shape */
+    uint64_t hash;
+    uint64_t memory, share;
+    const uint32_t *scope;
+    uint32_t scope_len, node, user; /* user: PLAN_NONE unless people keep windows */
+    int gpus;
+    bool is_scoped, is_listed;
+};
+
+struct kind { /* in the line of those who wait */
+    struct ask ask;
+    uint32_t waiting, next;
+    int64_t least_ns; /* none of them can take less */
+};
+
 struct plan_line {
     const struct plan_policy *policy;
     struct line_class class[2 * JOB_PRIORITY_MAX + 1];
@@ -46,6 +60,10 @@ struct plan_line {
     uint32_t turns;
     size_t next_cap, prev_cap, kind_of_cap, key_cap, urgent_cap, kind_cap, table_cap, turn_cap;
 };
+
+/* plan_shape.c */
+struct ask ask_of(const struct plan_job *j, bool is_by_user);
+bool ask_is_same(const struct ask *a, const struct ask *b);
 
 /* Empty, with memory to be used again. */
 void line_clear(struct plan_line *l, const struct plan_policy *policy, bool is_by_user);

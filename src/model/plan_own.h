@@ -4,51 +4,9 @@
 #include "model/plan.h"
 #include "model/plan_line.h"
 #include "model/plan_order.h"
-
-/* ---- time: what each GPU is taken for, and when ---- */
-
-enum slot_kind { SLOT_RUN, SLOT_GIVEN, SLOT_KEPT, SLOT_WINDOW }; /* given: in this pass */
-
-struct slot {
-    int64_t from, to; /* to: PLAN_NEVER where nobody knows */
-    uint64_t bytes;   /* 0: all of it */
-    uint32_t who;     /* a run, or the job that has it or that it is kept for */
-    uint32_t user, next;
-    uint8_t kind;
-};
-
-/* A list of slots for each GPU, in no order. */
-struct timeline {
-    uint32_t *first; /* by GPU; PLAN_NONE: nothing */
-    struct slot *slot;
-    size_t count, cap, gpus_cap;
-};
-
-void *plan_grow(void *array, size_t *cap, size_t need, size_t size);
-void timeline_done(struct timeline *t);
-void timeline_clear(struct timeline *t, uint32_t gpus);
-void timeline_copy(struct timeline *to, const struct timeline *from, uint32_t gpus);
-void timeline_add(struct timeline *t, uint32_t gpu, struct slot s);
-void timeline_drop_kept(struct timeline *t, uint32_t gpus);
-/* a + b, where either may be PLAN_NEVER */
-int64_t plan_sum(int64_t a, int64_t b);
+#include "model/plan_time.h"
 
 /* ---- shapes: what jobs ask for, each once ---- */
-
-struct ask { /* what is the same for all jobs of a shape */
-    uint64_t hash;
-    uint64_t memory, share;
-    const uint32_t *scope;
-    uint32_t scope_len, node, user; /* user: PLAN_NONE unless people keep windows */
-    int gpus;
-    bool is_scoped, is_listed;
-};
-
-struct kind { /* in the line of those who wait */
-    struct ask ask;
-    uint32_t waiting, next;
-    int64_t least_ns; /* none of them can take less */
-};
 
 struct shape { /* the same in a pass */
     uint64_t memory, share;
@@ -151,8 +109,6 @@ bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct sh
 bool plan_fit_behind(struct plan *p, const struct shape *s, struct fit *ret);
 
 /* plan_shape.c */
-struct ask ask_of(const struct plan_job *j, bool is_by_user);
-bool ask_is_same(const struct ask *a, const struct ask *b);
 struct shape *plan_shape(struct plan *p, uint32_t kind);
 /* One that is not in the table, for a question: its mask is the table's last and is gone with the next shape. */
 struct shape plan_shape_try(struct plan *p, const struct plan_job *j);
