@@ -84,12 +84,24 @@ static void put_verdict(const struct json_tree *g, int64_t now_ns, struct table_
     if (since > 0) job_span((double)now_ns / 1e9 - since, c[6].text, sizeof c[6].text);
 }
 
+/* "; warned, will be ended at 14:30:00" */
+static void outside_words(const struct json_tree *g, char *ret, size_t room) {
+    const char *step = job_text(g, "outside");
+    double ends = job_number(g, "ends");
+    char at[40] = "";
+    if (ends > 0) number_time_here((int64_t)(ends * 1e9), clock_real_ns(), at, sizeof at);
+    ret[0] = 0;
+    if (*step) snprintf(ret, room, "; %s%s%s", step, *at ? ", will be ended at " : "", at);
+}
+
 static void gpu_below(const struct json_tree *g, char *ret, size_t room) {
+    char done[96];
+    outside_words(g, done, sizeof done);
     const char *verdict = job_text(g, "verdict"), *cordon = job_text(g, "cordon"), *who = job_text(g, "cordoned_by");
     if (*cordon || strcmp(verdict, occupancy_name(OCCUPANCY_CORDONED)) == 0)
         snprintf(ret, room, "out of service%s%s%s%s", *who ? " by " : "", who, *cordon ? ": " : "", cordon);
-    else if (strcmp(verdict, "free") != 0 && !json_tree_count(json_tree_get(g, "held_by")))
-        snprintf(ret, room, "GPU %.0f %s", job_number(g, "index"), job_text(g, "verdict_text"));
+    else if (strcmp(verdict, "free") != 0 && (*done || !json_tree_count(json_tree_get(g, "held_by"))))
+        snprintf(ret, room, "GPU %.0f %s%s", job_number(g, "index"), job_text(g, "verdict_text"), done);
 }
 
 static bool has_machines(const struct json_tree *gpus) {

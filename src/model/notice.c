@@ -55,6 +55,11 @@ const struct event_row event_rows[] = {
     {"job_idle",            "job_failed",       NOTICE_ONCE,     EVENT_WARNING,  "Job held a GPU idle"},
     {"job_started",         "job",              NOTICE_SILENT,   EVENT_INFO,     "Job started"},
     {"job_done",            "job",              NOTICE_SILENT,   EVENT_INFO,     "Job done"},
+    {"outside_warned",      "outside",          NOTICE_SILENT,   EVENT_INFO,     "Warned: a GPU is used outside the queue"},
+    {"outside_spared",      "outside",          NOTICE_SILENT,   EVENT_INFO,     "Warning taken back"},
+    {"outside_ended",       "outside",          NOTICE_ONCE,     EVENT_WARNING,  "Ended: it used a GPU outside the queue"},
+    {"outside_killed",      "outside",          NOTICE_ONCE,     EVENT_WARNING,  "Killed: it used a GPU outside the queue"},
+    {"outside_left",        "outside",          NOTICE_ONCE,     EVENT_WARNING,  "Outside the queue, and cannot be ended"},
     {"failing_room",        "failing_room",     NOTICE_SEVERITY, EVENT_INFO,     "The room is too warm"},
 };
 /* clang-format on */

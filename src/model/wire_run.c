@@ -344,6 +344,9 @@ void wire_add_free(struct buf *b, const struct wire_free *f) {
     out_u64(b, f->memory_bytes);
     out_i64(b, f->since_ns);
     out_i64(b, f->idle_ns);
+    out_u8(b, f->outside);
+    out_i64(b, f->ends_ns);
+    out_text(b, f->note);
     out_record_end(b, record);
 }
 
@@ -357,8 +360,16 @@ static bool get_free(struct wire_in *in, struct wire_free *f) {
     f->memory_bytes = in_u64(&record);
     f->since_ns = in_i64(&record);
     f->idle_ns = in_i64(&record);
-    return !record.is_bad && f->uuid[0] && f->verdict < OCCUPANCY_COUNT && f->pid >= 0 && f->since_ns >= 0 &&
-           f->idle_ns >= 0;
+    f->outside = 0;
+    f->ends_ns = 0;
+    f->note[0] = 0;
+    if (!record.is_bad && record.at < record.end) { /* an older node says nothing of this */
+        f->outside = in_u8(&record);
+        f->ends_ns = in_i64(&record);
+        in_text(&record, f->note, sizeof f->note);
+    }
+    return f->outside < OUTSIDE_STEP_COUNT && f->ends_ns >= 0 && !record.is_bad && f->uuid[0] &&
+           f->verdict < OCCUPANCY_COUNT && f->pid >= 0 && f->since_ns >= 0 && f->idle_ns >= 0;
 }
 
 int wire_get_frees(const struct wire_frame *f, struct wire_frees *ret, struct error *e) {

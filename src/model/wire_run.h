@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/occupancy.h"
+#include "model/outside.h"
 #include "model/wire_job.h"
 
 struct wire_run_key {
@@ -110,6 +111,9 @@ struct wire_free {
     uint64_t memory_bytes; /* used, without reserved */
     int64_t since_ns;      /* wall clock */
     int64_t idle_ns;       /* since when nobody works on it, wall clock; 0: somebody does */
+    uint8_t outside;       /* enum outside_step: what was done about that process ... */
+    int64_t ends_ns;       /* ... and when it will be ended, wall clock; 0: it will not */
+    char note[160];        /* what people read after "GPU 3"; "": the verdict's own words */
 };
 struct wire_frees {
     uint16_t count;

@@ -3,12 +3,14 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "model/wire_run.h"
 #include "node/announce.h"
 #include "node/jobs.h"
+#include "node/outside.h"
 #include "node/owners.h"
 #include "node/tracks.h"
 
@@ -42,11 +44,6 @@ int64_t frees_next_ns(void) { return self.next_ns; }
 
 /* ---- what is known ---- */
 
-static bool is_ours(const struct track *t) {
-    struct owner e;
-    return t && (t->k.kind == BELONGS_TO_JOB || owners_of_container(t->k.container, &e));
-}
-
 /* One that has ended is listed until the next look. */
 static bool is_there(const struct track *t) { return !t || !t->gone_ns; }
 
@@ -54,7 +51,7 @@ static void count(const struct tracked_gpu *g, struct occupancy_facts *f, struct
     for (uint32_t i = 0; i < g->processes.count; i++) {
         const struct track *t = track_find((int32_t)g->processes.of[i].pid);
         if (!is_there(t) && tracker.knows_pids) continue;
-        if (is_ours(t)) {
+        if (t && track_is_ours(t)) {
             f->ours++;
             continue;
         }
@@ -63,6 +60,7 @@ static void count(const struct tracked_gpu *g, struct occupancy_facts *f, struct
             w->uid = t ? t->k.uid : UINT32_MAX;
             const char *user = t && t->slot < TABLE_SLOTS ? tracker.said[t->slot].user : NULL;
             snprintf(w->user, sizeof w->user, "%s", user ? user : "");
+            w->outside = t ? (uint8_t)outside_of(t->pid, t->k.ticks, &w->ends_ns) : 0;
         }
     }
 }
@@ -95,7 +93,8 @@ static bool is_news(const struct wire_free *a, const struct wire_free *b) {
     uint64_t more =
         a->memory_bytes > b->memory_bytes ? a->memory_bytes - b->memory_bytes : b->memory_bytes - a->memory_bytes;
     return a->verdict != b->verdict || a->pid != b->pid || a->uid != b->uid || strcmp(a->user, b->user) != 0 ||
-           !a->idle_ns != !b->idle_ns || more > MEMORY_STEP;
+           a->outside != b->outside || llabs(a->ends_ns - b->ends_ns) > NS_PER_S || !a->idle_ns != !b->idle_ns ||
+           more > MEMORY_STEP;
 }
 
 static void look_again(const struct seen *s, const struct occupancy_facts *f, enum occupancy verdict) {

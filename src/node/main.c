@@ -29,6 +29,7 @@
 #include "node/jobs.h"
 #include "node/names.h"
 #include "node/orders.h"
+#include "node/outside.h"
 #include "node/run_image.h"
 #include "node/session.h"
 #include "node/stream.h"
@@ -132,6 +133,7 @@ static void welcomed(const struct wire_frame *f, int64_t now_ns) {
 static void link_is_down(void) {
     session_over();
     if (self.is_told) jobs_link_down();
+    outside_link_down();
     self.is_told = false;
 }
 
@@ -148,7 +150,7 @@ static void on_frames(int64_t now_ns) {
     for (int i = 0; i < PIECES_MAX && uplink_next(&self.uplink, &f, now_ns); i++) {
         if (f.version != WIRE_VERSION) continue;
         if (f.type == WIRE_WELCOME) welcomed(&f, now_ns);
-        if (jobs_take(&f)) continue;
+        if (jobs_take(&f) || outside_take(&f)) continue;
         if (f.type == WIRE_ORDER) orders_take(&self.uplink, &f, now_ns);
         if (f.type == WIRE_BYE) on_bye(&f, now_ns);
     }
@@ -266,6 +268,7 @@ static int start(char **argv, struct error *e) {
     start_engines();
     r = jobs_open(&self.instance, &self.settings, self.settings_path, e);
     if (r >= 0) r = tasks_start(&self.instance, &self.settings, self.engine, e);
+    if (r >= 0) r = outside_start(e);
     if (r >= 0) r = jobs_start(e);
     return r < 0 ? r : streams_start(&self.instance, &self.settings, GPUMGR_VERSION, e);
 }

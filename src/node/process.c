@@ -96,13 +96,28 @@ bool process_is_there(const char *proc, int32_t pid, uint64_t ticks) {
            p.ticks == ticks;
 }
 
+/* What stands behind its name: state, parent, group, session, terminal ... */
+static const char *read_stat(int32_t pid, char *text, size_t room, uint64_t *ticks) {
+    struct process p = {0};
+    if (!read_text("/proc", pid, "stat", text, room) || !process_parse_stat(text, &p)) return NULL;
+    *ticks = p.ticks;
+    return strrchr(text, ')') + 1;
+}
+
 bool process_parent(int32_t pid, int32_t *parent, uint64_t *ticks) {
     char text[1024];
-    struct process p = {0};
-    int up;
-    if (!read_text("/proc", pid, "stat", text, sizeof text) || !process_parse_stat(text, &p)) return false;
-    if (sscanf(strrchr(text, ')') + 1, " %*c %d", &up) != 1) return false;
-    *parent = up;
-    *ticks = p.ticks;
+    const char *rest = read_stat(pid, text, sizeof text, ticks);
+    return rest && sscanf(rest, " %*c %d", parent) == 1;
+}
+
+bool process_terminal(int32_t pid, uint64_t ticks, uint32_t *major, uint32_t *minor) {
+    char text[1024];
+    uint64_t is;
+    int number;
+    const char *rest = read_stat(pid, text, sizeof text, &is);
+    if (!rest || is != ticks || sscanf(rest, " %*c %*d %*d %*d %d", &number) != 1 || !number) return false;
+    uint32_t n = (uint32_t)number;
+    *major = n >> 8 & 0xfff;
+    *minor = (n & 0xff) | (n >> 12 & 0xfff00);
     return true;
 }

@@ -32,6 +32,9 @@ bool process_is_there(const char *proc, int32_t pid, uint64_t ticks);
 /* Its parent and its start time; false: there is none. */
 bool process_parent(int32_t pid, int32_t *parent, uint64_t *ticks);
 
+/* The terminal it sits at, as the numbers of a device; false: it has none, or is not that process. */
+bool process_terminal(int32_t pid, uint64_t ticks, uint32_t *major, uint32_t *minor);
+
 /* The parsers, for tests. */
 bool process_parse_stat(const char *text, struct process *ret);
 void process_parse_status(const char *text, struct process *ret);

@@ -51,6 +51,8 @@ bool tasks_sees(const char (*uuids)[96], unsigned gpus);
 uint64_t tasks_memory_total(const char (*uuids)[96], unsigned gpus);
 /* One sentence for people, in the node's own stream of events (model/event.h). */
 void tasks_event(int severity, const char *kind, int32_t pid, const char *text);
+void tasks_gpu_event(int severity, const char *kind, int device, int32_t pid,
+                     const char *text); /* device: of the rings */
 /* Of those that run now only: memory_bytes and used_ns. Costs next to nothing. */
 void tasks_now(const char *run, struct task_figures *ret);
 

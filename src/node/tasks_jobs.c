@@ -7,6 +7,11 @@
 #include "node/tasks.h"
 #include "node/tracks.h"
 
+bool track_is_ours(const struct track *t) {
+    struct owner e;
+    return t->k.kind == BELONGS_TO_JOB || owners_of_container(t->k.container, &e);
+}
+
 static bool is_of(const struct gpumgr_task *k, const char *run) {
     if (k->kind == BELONGS_TO_JOB) return strcmp(k->container_id, run) == 0;
     char name[OWNERS_CONTAINER];
@@ -86,8 +91,12 @@ void tasks_each(void (*each)(void *ctx, const struct gpumgr_task *k), void *ctx)
         if (table_get(&tracker.table, i, &k)) each(ctx, &k);
 }
 
-void tasks_event(int severity, const char *kind, int32_t pid, const char *text) {
+void tasks_gpu_event(int severity, const char *kind, int device, int32_t pid, const char *text) {
     pthread_mutex_lock(&tracker.lock);
-    tracker_event(severity, kind, -1, pid, "%s", text);
+    tracker_event(severity, kind, device, pid, "%s", text);
     pthread_mutex_unlock(&tracker.lock);
+}
+
+void tasks_event(int severity, const char *kind, int32_t pid, const char *text) {
+    tasks_gpu_event(severity, kind, -1, pid, text);
 }

@@ -9,6 +9,7 @@
 #include "model/share.h"
 #include "model/wire_device.h"
 #include "node/names.h"
+#include "node/outside.h"
 #include "node/process.h"
 #include "node/tracks.h"
 
@@ -242,4 +243,5 @@ void tracker_round(int64_t now_ns) {
     mind_tracks(now_ns);
     take_users(now_ns);
     judge(now_ns);
+    outside_look();
 }

@@ -114,6 +114,8 @@ void track_adopt(uint32_t slot, const struct gpumgr_task *k, int64_t now_ns);
 /* One sentence for people; device: of the rings, or -1. */
 void tracker_event(int severity, const char *kind, int device, int32_t pid, const char *fmt, ...) PRINTF(5, 6);
 int tracker_device(const struct track *t);
+/* One of a run of our queue. */
+bool track_is_ours(const struct track *t);
 
 /* Fills change[] from the table: which slots, in the order of their marks. */
 void tracker_index(void);

@@ -374,6 +374,7 @@ static void tick(void *ctx) {
     drop_ended(q, clock_real_ns());
     q->is_gpus_old = true;
     queue_want_pass(q); /* estimates, limits and deadlines move with the time */
+    queue_wanted_tick(q);
     if (++ticks % TRIM_TICKS == 0) {
         struct error e;
         if (state_submit(q->state, trim_work, NULL, q, &e) < 0) log_line(LOG_WARN, "jobs_trim", -1, "%s", e.text);
@@ -403,6 +404,7 @@ static void came(void *ctx, struct live_node *n) {
     for (size_t i = 0; i < q->gpus; i++) /* what it said in another session may be over */
         if (strcmp(q->gpu[i].node, n->name) == 0) q->gpu[i].is.verdict = OCCUPANCY_UNKNOWN;
     queue_tell_runs(q, n);
+    queue_tell_wanted(q, n);
     queue_want_pass(q);
 }
 
@@ -424,6 +426,7 @@ int queue_new(const struct queue_setup *setup, struct queue **ret, struct error 
                         .settings = setup->settings,
                         .on_event = setup->on_event,
                         .event_ctx = setup->ctx,
+                        .begun_ns = clock_real_ns(),
                         .gpu_shape = 1};
     q->plan = plan_new();
     int r = state_run(q->state, load_work, q, e);

@@ -309,7 +309,8 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
                 if (strcmp(r->uuid[k], g->uuid) == 0) json_int(b, q->job[i]->id);
     json_close(b, ']');
     json_pair_str(b, "verdict", occupancy_name(o));
-    json_pair_str(b, "verdict_text", occupancy_text(o));
+    bool is_noted = *g->is.note && o == (enum occupancy)g->is.verdict;
+    json_pair_str(b, "verdict_text", is_noted ? g->is.note : occupancy_text(o));
     put_text(b, "user", g->is.verdict == OCCUPANCY_FOREIGN ? g->is.user : "");
     json_key(b, "pid");
     if (g->is.verdict == OCCUPANCY_FOREIGN && g->is.pid > 0)
@@ -320,6 +321,8 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
     put_bytes(b, "memory_total_bytes", g->memory_bytes);
     put_time(b, "since", g->is.since_ns);
     put_time(b, "idle_since", g->is.idle_ns);
+    put_text(b, "outside", outside_step_name((enum outside_step)g->is.outside));
+    put_time(b, "ends", g->is.ends_ns);
     put_text(b, "cordon", g->cordon);
     put_text(b, "cordoned_by", g->cordon_who);
     json_close(b, '}');

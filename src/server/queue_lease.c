@@ -35,6 +35,10 @@ void queue_lease_end(struct queue *q, int64_t job, enum job_state as, queue_done
             w.start_ns = r->granted_ns;
             w.end_ns = clock_real_ns();
             w.reason = as == JOB_DONE ? JOB_BY_ITSELF : JOB_BY_CANCEL;
+            for (uint16_t i = 0; i < r->gpus && as == JOB_DONE; i++) {
+                struct queue_gpu *g = queue_gpu_find(q, r->uuid[i]);
+                if (g) g->lent_pid = g->is.pid; /* he works there by our leave */
+            }
             queue_run_end(q, r, &w);
         } else if (r) {
             queue_run_stop(q, r, JOB_BY_CANCEL); /* its grant is on the way to the file, and is taken back there */

@@ -70,7 +70,9 @@ struct queue_gpu {
     struct wire_free is; /* as measured; verdict OCCUPANCY_UNKNOWN before its node told */
     char *cordon, *cordon_who;
     int64_t cordon_ns;
-    bool is_here; /* its node is connected and has it */
+    bool is_here;     /* its node is connected and has it */
+    bool is_wanted;   /* somebody waits for it, and its node was told */
+    int32_t lent_pid; /* whom a lease let in, though his process is outside the queue */
 };
 
 #define QUEUE_WEEK_H 168
@@ -131,6 +133,7 @@ struct queue {
     size_t dependents;                                       /* jobs that wait for another */
     const struct queue_spawner *spawner[QUEUE_PARENT_COUNT]; /* queue_spawn.h */
     int64_t pass_ns;                                         /* how long the last pass took */
+    int64_t begun_ns;                                        /* wall clock */
 };
 
 #include "server/queue_parts.h"

@@ -57,6 +57,11 @@ bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s);
 int queue_take_free(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
 void queue_gpus_done(struct queue *q);
 
+/* ---- queue_wanted.c ---- */
+/* Which GPUs somebody waits for that a process outside the queue has: told to their nodes where that changed. */
+void queue_wanted_tick(struct queue *q);
+void queue_tell_wanted(struct queue *q, struct live_node *n);
+
 /* ---- queue_run.c ---- */
 /* Gives GPUs to an element: memory and file; the node hears of it after the commit. */
 void queue_grant(struct queue *q, struct queue_job *j, uint32_t element, const size_t *gpus, int count);

@@ -7,6 +7,7 @@
 #include "model/jobs_socket.h"
 #include "model/wire.h"
 #include "model/wire_device.h"
+#include "model/wire_notice.h"
 #include "model/wire_run.h"
 #include "model/wire_server.h"
 #include "model/wire_stream.h"
@@ -352,10 +353,35 @@ static bool stream_frame(const struct wire_frame *f, struct buf *again, struct e
     return r == 0;
 }
 
+static bool notice_frame(const struct wire_frame *f, struct buf *again, struct error *e) {
+    struct wire_wanted list;
+    struct wire_notice notice;
+    struct wire_noticed noticed;
+    char uuid[96];
+    int r = 0;
+    if (f->type == WIRE_JOB_NOTICE) {
+        r = wire_get_notice(f, &notice, e);
+        if (r == 0) wire_put_notice(again, &notice);
+    } else if (f->type == WIRE_JOB_NOTICED) {
+        r = wire_get_noticed(f, &noticed, e);
+        if (r == 0) wire_put_noticed(again, &noticed);
+    } else {
+        unsigned seen = 0;
+        if (wire_get_wanted(f, &list, e) < 0) return false;
+        size_t from = wire_begin_wanted(again, list.count);
+        for (; wire_next_wanted(&list, uuid); seen++) wire_add_wanted(again, uuid);
+        need(seen == list.count);
+        wire_end(again, from);
+    }
+    return r == 0;
+}
+
 static bool take(const struct wire_frame *f, struct buf *again, struct error *e) {
     if (f->type == WIRE_STREAM_HELLO || f->type == WIRE_STREAM_OPENED ||
         (f->type >= WIRE_STREAM_OPEN && f->type <= WIRE_STREAM_SIZE))
         return stream_frame(f, again, e);
+    if (f->type == WIRE_JOB_WANTED || f->type == WIRE_JOB_NOTICE || f->type == WIRE_JOB_NOTICED)
+        return notice_frame(f, again, e);
     if (f->type >= WIRE_CALL_SUBMIT && f->type <= WIRE_CALL_SIGNAL) return call_frame(f, again, e);
     if (f->type == WIRE_HELLO) return hello(f, e);
     if (f->type == WIRE_PROCESSES) return processes(f, again, e);

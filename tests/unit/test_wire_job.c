@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/wire_notice.h"
 #include "model/wire_run.h"
 
 static const uint8_t record_bytes[] = "a record", seal_bytes[] = "a seal of some length";
@@ -105,6 +106,16 @@ static void put_figures(struct buf *b, uint32_t count) {
     wire_end(b, from);
 }
 
+static const struct wire_notice notice = {
+    .id = 9, .job = 17, .word = 1, .kind = "job_done", .text = "job 17 is done", .sealed = SEALED};
+static const struct wire_noticed noticed = {.id = 9, .result = -11, .text = "nobody is there"};
+
+static void put_wanted(struct buf *b, uint16_t count) {
+    size_t from = wire_begin_wanted(b, count);
+    for (uint16_t i = 0; i < count; i++) wire_add_wanted(b, "GPU-1");
+    wire_end(b, from);
+}
+
 /* One frame of each kind, by number; false: there are no more. */
 static bool put_one(struct buf *b, int which) {
     const struct wire_grant g = some_grant();
@@ -125,6 +136,9 @@ static bool put_one(struct buf *b, int which) {
     case 13: wire_put_log(b, &piece); return true;
     case 14: put_frees(b, 2); return true;
     case 15: put_figures(b, 2); return true;
+    case 16: put_wanted(b, 3); return true;
+    case 17: wire_put_notice(b, &notice); return true;
+    case 18: wire_put_noticed(b, &noticed); return true;
     default: return false;
     }
 }
@@ -145,6 +159,10 @@ static int again(const struct wire_frame *f, struct buf *b) {
     struct wire_log l;
     struct wire_frees fs;
     struct wire_figures_list figs;
+    struct wire_wanted wanted;
+    struct wire_notice n;
+    struct wire_noticed nd;
+    char uuid[96];
     struct error e = {0};
     int ret = -1;
     unsigned seen = 0;
@@ -163,6 +181,8 @@ static int again(const struct wire_frame *f, struct buf *b) {
         CASE(WIRE_JOB_RUN, wire_get_run(f, &r, &e), wire_put_run(b, &r))
         CASE(WIRE_JOB_STORED, wire_get_stored(f, &k, &e), wire_put_stored(b, &k))
         CASE(WIRE_JOB_LOG_ASK, wire_get_log_ask(f, &a, &e), wire_put_log_ask(b, &a))
+        CASE(WIRE_JOB_NOTICE, wire_get_notice(f, &n, &e), wire_put_notice(b, &n))
+        CASE(WIRE_JOB_NOTICED, wire_get_noticed(f, &nd, &e), wire_put_noticed(b, &nd))
         CASE(WIRE_JOB_LOG, wire_get_log(f, &l, &e), wire_put_log(b, &l))
     case WIRE_JOB_SUBMIT:
         if ((ret = wire_get_submit(f, &sub, &e)) < 0) break;
@@ -190,6 +210,11 @@ static int again(const struct wire_frame *f, struct buf *b) {
         for (struct wire_figures one; wire_next_figures(&figs, &one); seen++)
             assert_memory_equal(&one, &figures, sizeof one);
         put_figures(b, seen);
+        break;
+    case WIRE_JOB_WANTED:
+        if ((ret = wire_get_wanted(f, &wanted, &e)) < 0) break;
+        for (; wire_next_wanted(&wanted, uuid); seen++) assert_string_equal(uuid, "GPU-1");
+        put_wanted(b, (uint16_t)seen);
         break;
     default: fail_msg("type %u", f->type);
     }

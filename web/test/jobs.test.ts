@@ -65,7 +65,7 @@ test('jobs: bars of the plan lie where their times are, and an end that nobody k
 });
 
 test('jobs: the plan has names, and GPUs that are nobody\'s to give', () => {
-  const gpu = { index: 0, node: 'lab', held_by: [], user: null, pid: null, memory_bytes: null, since: 50, idle_since: null, cordon: null, cordoned_by: null };
+  const gpu = { index: 0, node: 'lab', held_by: [], user: null, pid: null, memory_bytes: null, since: 50, idle_since: null, outside: null, ends: null, cordon: null, cordoned_by: null };
   const q: Queue = {
     time: 100, waiting: [job({ id: 2, name: 'later' })], waiting_count: 1, running: [job({ id: 1, name: 'runs', state: 'running' })],
     gpus: [{ ...gpu, uuid: 'GPU-a', verdict: 'free', verdict_text: 'is free', held_by: [1] }, { ...gpu, uuid: 'GPU-b', verdict: 'foreign', verdict_text: 'is used', user: 'bob', pid: 7 }, { ...gpu, uuid: 'GPU-c', verdict: 'cordoned', verdict_text: 'was taken out of service', cordon: 'fan' }],

@@ -311,6 +311,8 @@ export interface QueueGpu {
   memory_bytes: number | null;
   since: number | null;
   idle_since: number | null;
+  outside: string | null;
+  ends: number | null;
   cordon: string | null;
   cordoned_by: string | null;
 }

@@ -121,11 +121,12 @@ function takenWords(g: QueueGpu, now: number): string {
   if (g.verdict !== 'foreign') return g.verdict_text;
   const held = g.memory_bytes ? ` with ${bytes(g.memory_bytes)}` : '';
   const idle = g.idle_since !== null && now - g.idle_since > 60 ? `, idle for ${duration(now - g.idle_since)}` : '';
-  return `is used outside the queue${g.user ? ` by ${g.user}` : ''}${g.pid ? ` (pid ${g.pid})` : ''}${held}${idle}`;
+  const done = g.outside ? `; ${g.outside}${g.ends !== null ? `, will be ended at ${clock(g.ends)}` : ''}` : '';
+  return `is used outside the queue${g.user ? ` by ${g.user}` : ''}${g.pid ? ` (pid ${g.pid})` : ''}${held}${idle}${done}`;
 }
 
 function Taken({ gpus, now }: { gpus: QueueGpu[]; now: number }): JSX.Element | null {
-  const rows = gpus.filter((g) => g.verdict !== 'free' && !g.held_by.length);
+  const rows = gpus.filter((g) => g.verdict !== 'free' && (g.outside || !g.held_by.length));
   if (!rows.length) return null;
   return (
     <section class="panel" aria-label="Not to be given away">
