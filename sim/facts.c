@@ -88,6 +88,7 @@ static const struct member state_members[] = {
     IN_STATE(U64, at_us),
     IN_STATE(U64, blind),
     IN_STATE(U32, lost),
+    IN_STATE(U32, hung),
     IN_STATE(I32, temp_c),
     IN_STATE(I32, mem_temp_c),
     IN_STATE(I32, margin_c),

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from simulator import BUILD, wait_for
+from stopwatch import Stopwatch
 
 HUNT = 6
 
@@ -73,7 +74,7 @@ class Follow:
     def of(self, identity, news=None):
         return [n for n in list(self.news) if n.get("id") == identity and (news is None or n["news"] == news)]
 
-    def wait(self, identity, timeout=10, **want):
+    def wait(self, identity, timeout=30, **want):
         """The first news of a container that has all of these."""
         def found():
             return [n for n in self.of(identity) if all(n.get(k) == v for k, v in want.items())]
@@ -90,9 +91,17 @@ class Follow:
     def end(self):
         """Ends it in good order; how long that took in seconds."""
         self.process.stdin.close()
-        self.process.wait(10)
-        self.over.get(timeout=5)
+        self.process.wait(30)
+        self.over.get(timeout=30)
         return self.news[-1]["took_us"] / 1e6
+
+    def answers_at_once(self, identity):
+        watch = Stopwatch()
+        return self.ask(identity)["took_us"] / 1e6 - watch.starved < 0.05
+
+    def ends_at_once(self):
+        watch = Stopwatch()
+        return self.end() - watch.starved < 0.5
 
     def memory(self):
         for line in Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines():

@@ -101,7 +101,7 @@ class Instance:
         self.table.wait_gpus(count)
         return status
 
-    def wait_state(self, index, state, timeout=10):
+    def wait_state(self, index, state, timeout=30):
         return wait_for(lambda: self.gpu(index)["state"] == state, f"GPU {index} is {state}", timeout)
 
     def follow(self, seconds, worker=0):

@@ -88,7 +88,7 @@ class JobNode:
         self.threads = [threading.Thread(target=f, daemon=True) for f in (self.read, self.beat)]
         for t in self.threads:
             t.start()
-        assert self.is_welcomed.wait(10), "the server did not welcome the node"
+        assert self.is_welcomed.wait(30), "the server did not welcome the node"
 
     def __enter__(self):
         return self
@@ -274,7 +274,7 @@ class JobNode:
     def sealed(self, rec, uid=None, user=None):
         return struct.pack("<I", self.uid if uid is None else uid) + text(user or self.user) + blob(rec) + blob(b"seal of " + rec)
 
-    def wait_answer(self, request, timeout=10):
+    def wait_answer(self, request, timeout=30):
         with self.news:
             assert self.news.wait_for(lambda: request in self.answers, timeout), "no answer"
             return self.answers.pop(request)

@@ -82,7 +82,7 @@ class Server:
 
     def stop(self, kill=False):
         (self.process.kill if kill else self.process.terminate)()
-        assert self.process.wait(15) == (-9 if kill else 0), self.log_path.read_text()
+        assert self.process.wait(30) == (-9 if kill else 0), self.log_path.read_text()
 
     def __enter__(self):
         return self

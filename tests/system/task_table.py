@@ -67,6 +67,11 @@ class TaskTable:
                 return self.head(m)["gpu_count"] >= count
         wait_for(is_there, f"a node that knows {count} devices")
 
+    def writer(self):
+        """The node that has it."""
+        with self.map() as m:
+            return self.head(m)["writer_pid"]
+
     def of(self, pid):
         return [t for t in self.tasks() if t["pid"] == pid]
 

@@ -42,7 +42,7 @@ def up(place):
     wait_for(lambda: samples(where), "samples")
     yield where
     process.send_signal(signal.SIGTERM)
-    process.wait(10)
+    process.wait(30)
 
 
 def samples(where):
@@ -294,7 +294,7 @@ def test_status_fresh_waits_for_a_newer_reading(place, sim):
         os.kill(pid, signal.SIGTERM)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(10)
+        process.wait(30)
 
 
 def test_watch_prints_a_line_of_json_each_time(up):
@@ -304,7 +304,7 @@ def test_watch_prints_a_line_of_json_each_time(up):
     assert times == sorted(set(times))
     watch.send_signal(signal.SIGINT)
     watch.stdout.read()
-    assert watch.wait(5) == 0
+    assert watch.wait(30) == 0
 
 
 def test_watch_outlives_a_driver_reload(sim):
@@ -322,7 +322,7 @@ def test_watch_outlives_a_driver_reload(sim):
     assert len(until("ok")["gpus"]) == 4
     watch.send_signal(signal.SIGINT)
     watch.stdout.read()
-    assert watch.wait(5) == 0
+    assert watch.wait(30) == 0
 
 
 def test_watch_refreshes_in_place_and_leaves_the_terminal_as_it_was(up):
@@ -374,7 +374,7 @@ def test_a_daemon_that_ended_is_not_shown_as_running(place):
     process = subprocess.Popen([GPUMGR, "up", "--sim", "2", "--dir", place / "i"], env=clean_env(), stderr=subprocess.DEVNULL)
     wait_for(lambda: samples(place / "i"), "samples")
     process.send_signal(signal.SIGTERM)
-    process.wait(10)
+    process.wait(30)
     got = gpumgr("status", "--dir", place / "i", "--gpu-library", "/nonexistent.so")
     assert got.returncode == 1 and "no gpumgr runs here" in got.stderr
 

@@ -103,7 +103,7 @@ def start(docker, sim, how, name, *flags, gpu=0, task=()):
 def task_of(watched, identity, **want):
     def found():
         return [t for t in watched.table.tasks() if t["container_id"] == identity and all(t[k] == v for k, v in want.items())]
-    return wait_for(found, f"a task of {identity[:12]} with {want}: {watched.table.tasks()}", 20)[0]
+    return wait_for(found, f"a task of {identity[:12]} with {want}: {watched.table.tasks()}")[0]
 
 
 def shown(watched, *words):
@@ -189,7 +189,7 @@ def test_tasks_go_on_while_docker_is_stopped(docker, sim, watched):
     docker.process.send_signal(signal.SIGSTOP)
     try:
         begun = sim.task("--gpu", 1, "--work", 0.5)
-        t = wait_for(lambda: [t for t in watched.table.tasks() if t["pid"] == begun.pid], "a task of the host", 5)[0]
+        t = wait_for(lambda: [t for t in watched.table.tasks() if t["pid"] == begun.pid], "a task of the host")[0]
         assert t["container_id"] == ""
         os.kill(pid, signal.SIGKILL)
         t = task_of(watched, identity, state=ENDED)
@@ -239,7 +239,7 @@ def test_every_view_agrees(docker, sim):
             def told():
                 found = json.loads(ask(i, "/api/v1/tasks"))["tasks"]
                 return found if len([t for t in found if t["state"] == "ended"]) == 2 else None
-            by_api = wait_for(told, "the server has both ends", 15)
+            by_api = wait_for(told, "the server has both ends")
             by_ps = json.loads(shown(i, "--json"))
             for view in (by_api, by_ps["tasks"]):
                 seen = {t["container"]: t for t in view}
@@ -266,7 +266,7 @@ def test_every_view_agrees(docker, sim):
             def said():
                 found = json.loads(ask(i, "/api/v1/events"))["events"]
                 return [e for e in found if e["kind"].startswith("task_")]
-            events = wait_for(said, "an event of the miss", 10)
+            events = wait_for(said, "an event of the miss")
             assert all("late" in e["text"] for e in events), events
             table = shown(i)
             assert "good" in table and "late" in table and "MISS" in table

@@ -272,10 +272,10 @@ def test_somebody_opens_a_device_node_of_a_container(docker, spot):
         own = docker("run", "-d", *RUN, "--device", "/dev/null:/dev/nvidia0", "tiny:1", "sh", "-c",
                      "while :; do sleep 0.2; if [ -e /go ]; then cat /dev/nvidia0; break; fi; done; sleep 100").stdout.strip()
         root = follow.wait(own, news="facts", state="running", own_devices=True)["pid"]
-        wait_for(lambda: time.time() - max(sampler.announced(0)) > 1, "quiet", 20)
+        wait_for(lambda: time.time() - max(sampler.announced(0)) > 1, "quiet")
         since = time.time()
         Path(f"/proc/{root}/root/go").touch()
-        wait_for(lambda: sampler.announced(since), "the sampler expects somebody", 5)
+        wait_for(lambda: sampler.announced(since), "the sampler expects somebody")
         told = next(h for h in sampler.hunts if h[0] >= since)
         assert told[4] == 0, "on that GPU"
         assert os.geteuid() != 0 or told[3] > 0, "and it is said who"
@@ -291,7 +291,7 @@ def test_a_container_is_expected_before_its_engine_says_so(docker, spot):
         since = time.time()
         docker("start", made)
         clock = events_of(docker, made, since - 1)
-        told = wait_for(lambda: sampler.announced(since), "the sampler expects somebody", 5)
+        told = wait_for(lambda: sampler.announced(since), "the sampler expects somebody")
         assert told[0] < clock["start"], (told, clock)
     docker("rm", "-f", made)
 
@@ -305,16 +305,15 @@ def test_a_stopped_engine(docker, spot):
         wait_for(lambda: sampler.base() == 0, "all is well")
         docker.process.send_signal(signal.SIGSTOP)
         try:
-            wait_for(lambda: sampler.base() == 40, "looks of its own", 10)
+            wait_for(lambda: sampler.base() == 40, "looks of its own")
             assert follow.ask(identity)["name"] == "before"
-            unknown = follow.ask("a" * 64)
-            assert not unknown["known"] and unknown["took_us"] < 50000
+            assert not follow.ask("a" * 64)["known"] and follow.answers_at_once("a" * 64)
             # Its containers end all the same.
             os.kill(follow.ask(identity)["pid"], signal.SIGKILL)
         finally:
             docker.process.send_signal(signal.SIGCONT)
         follow.wait(identity, news="ended", state="exited", timeout=20)
-        wait_for(lambda: sampler.base() == 0, "well again", 20)
+        wait_for(lambda: sampler.base() == 0, "well again")
         docker("rm", identity)
         follow.wait(identity, news="gone")
 
@@ -324,8 +323,8 @@ def test_stopped_when_we_start(docker, spot):
     docker.process.send_signal(signal.SIGSTOP)
     try:
         with Follow(docker.socket, "", spot) as follow:
-            wait_for(lambda: sampler.base() == 40, "looks of its own", 10)
-            assert follow.end() < 0.5
+            wait_for(lambda: sampler.base() == 40, "looks of its own")
+            assert follow.ends_at_once()
     finally:
         docker.process.send_signal(signal.SIGCONT)
 
@@ -338,10 +337,10 @@ def test_a_restarted_engine(docker, spot):
         follow.wait(identity, news="facts", state="running")
         docker.process.send_signal(signal.SIGTERM)
         docker.process.wait(60)
-        wait_for(lambda: sampler.base() == 40, "looks of its own", 10)
+        wait_for(lambda: sampler.base() == 40, "looks of its own")
         docker.start()
         follow.wait(identity, news="ended", timeout=20)
-        wait_for(lambda: sampler.base() == 0, "well again", 20)
+        wait_for(lambda: sampler.base() == 0, "well again")
         fresh = docker("run", "-d", *RUN, "--label", "gpumgr.deadline=3s", "tiny:1", "sleep", "100").stdout.strip()
         assert follow.wait(fresh, news="started")["deadline_ms"] == 3000
         docker("rm", "-f", identity, fresh)

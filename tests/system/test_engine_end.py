@@ -43,7 +43,7 @@ class Left:
     def kill(self, *pids, number=signal.SIGKILL):
         for pid in pids:
             kill(pid, number)
-        self.owner.wait(10)
+        self.owner.wait(30)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -23,7 +23,7 @@ def sim(tmp_path):
 
 
 def scrape(i):
-    with urllib.request.urlopen(url_of(i) + "/metrics", timeout=5) as a:
+    with urllib.request.urlopen(url_of(i) + "/metrics", timeout=30) as a:
         assert a.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return a.read().decode()
 
@@ -74,7 +74,7 @@ def test_a_lost_gpu_has_no_readings_and_is_said_to_be_down(sim):
         wait_for(is_down, "gpu_up says 0")
         assert uuid not in [labels["uuid"] for labels, _ in samples(scrape(i), "gpu_temperature_celsius")]
         sim.say("heal 1")
-        wait_for(lambda: len(samples(scrape(i), "gpu_temperature_celsius")) == 3, "it is back", 20)
+        wait_for(lambda: len(samples(scrape(i), "gpu_temperature_celsius")) == 3, "it is back")
 
 
 def test_xids_are_counted_by_code(sim):
@@ -113,12 +113,12 @@ def test_beyond_loopback_a_token_is_needed(sim):
         i.ready(3)
         port = url_of(i).rsplit(":", 1)[1]
         with pytest.raises(urllib.error.HTTPError) as refusal:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30)
         assert refusal.value.code == 401
         made = subprocess.run([GPUMGR, "token", "new", "prometheus", "--json", "--dir", i.dir], capture_output=True, text=True, env=i.env)
         token = json.loads(made.stdout)["token"]
         ask = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
-        assert urllib.request.urlopen(ask, timeout=5).status == 200
+        assert urllib.request.urlopen(ask, timeout=30).status == 200
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def prometheus(tmp_path):
         def ask(path, **query):
             try:
                 url = f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-                return json.load(urllib.request.urlopen(url, timeout=5))["data"]
+                return json.load(urllib.request.urlopen(url, timeout=30))["data"]
             except OSError:
                 return None
         wait_for(lambda: ask("status/runtimeinfo"), "Prometheus answers", 30)
@@ -159,7 +159,7 @@ def test_prometheus_scrapes_it(sim, prometheus):
         i.ready(3)
         full(i)
         ask = prometheus(url_of(i).split("//")[1])
-        found = wait_for(lambda: (ask("query", query="gpu_power_watts") or {}).get("result"), "readings in Prometheus", 20)
+        found = wait_for(lambda: (ask("query", query="gpu_power_watts") or {}).get("result"), "readings in Prometheus")
         assert len(found) == 3 and {f["metric"]["host"] for f in found} == {socket.gethostname()}
         targets = ask("targets")["activeTargets"]
         assert [t["health"] for t in targets] == ["up"] and not targets[0]["lastError"]

@@ -132,7 +132,7 @@ def test_a_crowd_that_grows_while_it_is_counted():
     with daemon("crowd") as i:
         i.ready(1)
         wait_for(lambda: i.gpu(0)["metrics"].get("gpu_processes") == 3070, "all are counted, none twice")
-        shares = wait_for(lambda: {p["pid"]: p.get("sm_ratio") for p in i.gpu(0)["processes"] if "sm_ratio" in p}, "shares", 20)
+        shares = wait_for(lambda: {p["pid"]: p.get("sm_ratio") for p in i.gpu(0)["processes"] if "sm_ratio" in p}, "shares")
         assert shares[100000] == 0     # listed and not sampled
         assert shares[100001] == 0.10  # sampled twice: the newer one
         assert shares[100002] == 0     # its sample was nonsense
@@ -206,7 +206,7 @@ def test_calls_that_fail_now_and_then(tmp_path):
         i.wait_state(0, "lost")
         assert i.gpu(0)["metrics"] == {}
         lost.unlink()
-        i.wait_state(0, "ok", 20)
+        i.wait_state(0, "ok")
         settled(i, want)
         assert not [line for line in i.log() if line["event"] == "sampler" and line["level"] == "error"]
     inventory = direct("flaky", "--inventory")[0]["inventory"]
@@ -219,11 +219,11 @@ def test_a_lost_gpu_does_not_silence_the_others(tmp_path):
         i.ready(2)
         for told in (1, 2):
             xid.touch()
-            wait_for(lambda: [(x["code"], x["count"]) for x in i.gpu(1)["xids"]] == [(94, told)], "the XID of the other", 15)
+            wait_for(lambda: [(x["code"], x["count"]) for x in i.gpu(1)["xids"]] == [(94, told)], "the XID of the other")
             lost.touch()
             i.wait_state(0, "lost")
         lost.unlink()
-        i.wait_state(0, "ok", 20)
+        i.wait_state(0, "ok")
 
 
 # ---- counters and instances ----
@@ -340,7 +340,7 @@ def test_the_guard_holds_cards_that_nobody_here_made(tmp_path):
         return [line.split() for line in i.log_path.read_text().splitlines() if line.startswith(("set ", "reset "))]
     with daemon("heats", "--guard.hot-c", "80", "--guard.lock-dir", tmp_path, env={"FOREIGN_STATE": kept}) as i:
         i.ready(2)
-        wait_for(is_held, "both are held", 15)
+        wait_for(is_held, "both are held")
         levers = [g["guard"]["lever"] for g in i.status()["gpus"]]
         assert levers == ["power limit", "locked clocks"]
         end = time.monotonic() + 3
@@ -349,10 +349,10 @@ def test_the_guard_holds_cards_that_nobody_here_made(tmp_path):
             time.sleep(0.05)
         os.kill(i.sampler(), signal.SIGKILL)
         wait_for(lambda: {e["gpu"] for kind in ("guard_resumed", "guard_stale_cleared") for e in i.said(kind)} == {0, 1},
-                 "the next one has found both records", 5)
-        wait_for(is_held, "both are held again", 10)
+                 "the next one has found both records")
+        wait_for(is_held, "both are held again")
         i.process.terminate()
-        assert i.process.wait(10) == 0
+        assert i.process.wait(30) == 0
         assert [limit for _, limit in cards()] == [700, 2000] and not list((i.dir / "guard").iterdir())
         for words in asked(i):
             low, high = {"0": (200, 700), "1": (300, 2000)}[words[1]]

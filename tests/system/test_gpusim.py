@@ -35,7 +35,7 @@ def test_leaves_nothing_behind(tmp_path):
     assert {"gpus", "sock", "kmsg", "dev", "lock"} <= set(os.listdir(home))
     assert (home / "gpus").stat().st_mode & 0o777 == 0o644
     p.send_signal(signal.SIGTERM)
-    assert p.wait(5) == 0
+    assert p.wait(30) == 0
     assert not home.exists()
 
 
@@ -79,7 +79,7 @@ def test_a_deep_directory(tmp_path):
         assert run(TASK, "--work", "0.05", GPUSIM_DIR=str(deep)).returncode == 0
     finally:
         p.terminate()
-        p.wait(5)
+        p.wait(30)
 
 
 @pytest.mark.alone
@@ -179,7 +179,7 @@ def test_a_lost_card_ends_its_tasks(tmp_path):
         p = subprocess.Popen([TASK, "--forever"], env=s.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         wait_for(lambda: tasks_on(s, 0) == 1, "the task runs")
         s.say("fault 0 lost")
-        assert p.wait(5) == 1 and "fallen off the bus" in p.stderr.read()
+        assert p.wait(30) == 1 and "fallen off the bus" in p.stderr.read()
         assert task(s, "--work", 0).returncode == 1 and task(s, "--work", 0, "--gpu", 1).returncode == 0
         s.say("heal 0")
         assert task(s, "--work", 0).returncode == 0
@@ -209,6 +209,6 @@ def test_a_directory_of_another_owner(tmp_path):
 def test_the_day_is_lively(tmp_path):
     with Simulator(tmp_path, "--model", "h200:8", "--day", "--speed", 4) as s:
         busy = lambda: [i for i in range(8) if tasks_on(s, i)]
-        wait_for(lambda: len(busy()) >= 5, "five cards at work", 5)
-        wait_for(lambda: "Xid" in (s.dir / "kmsg").read_text(), "an XID", 20)
-        wait_for(lambda: max(int(n) for n in re.findall(r"(\d+) C ", s.say("list"))) >= 78, "a hot card", 20)
+        wait_for(lambda: len(busy()) >= 5, "five cards at work")
+        wait_for(lambda: "Xid" in (s.dir / "kmsg").read_text(), "an XID")
+        wait_for(lambda: max(int(n) for n in re.findall(r"(\d+) C ", s.say("list"))) >= 78, "a hot card")

@@ -17,6 +17,7 @@ import pytest
 
 from instance import GPUMGR, Instance, clean_env, followed, is_alive, kill
 from simulator import LIBRARY, Simulator, wait_for
+from stopwatch import Stopwatch
 from unkillable import Unkillable
 
 HOT = 40  # a target that a cool card is too near to already
@@ -131,12 +132,12 @@ class Machine:
         os.kill(supervisor, signal.SIGSTOP)
         for pid in (*samplers, supervisor):
             os.kill(pid, signal.SIGKILL)
-        self.i.process.wait(10)
+        self.i.process.wait(30)
         wait_for(lambda: not any(map(is_alive, samplers)), "all are dead")
 
     def stop(self):
         self.i.process.terminate()
-        assert self.i.process.wait(15) == 0
+        assert self.i.process.wait(30) == 0
 
 
 @pytest.fixture
@@ -337,9 +338,9 @@ def records_are(m, hangs):
 def test_sigterm_restores_before_the_end(machine, hangs):
     m = machine(LEVERS, hot_c=HOT).start().all_low()
     hang(m, hangs)
-    began = time.monotonic()
+    watch = Stopwatch()
     m.stop()
-    assert time.monotonic() - began < 4
+    assert watch.seconds < 4
     for n in others(m, hangs):
         m.becomes(n, m.usual(n), 0.5)
     assert records_are(m, hangs)
@@ -354,13 +355,13 @@ def test_a_killed_sampler_is_followed_by_one_that_has_the_cards(machine, hangs, 
         wait_for(lambda: m.guards()[0]["targets"]["core"] > 80, "the target is high again")
     hang(m, hangs)
     assert is_hot or m.is_low(0)
-    began = time.monotonic()
+    watch = Stopwatch()
     kill(m.i.sampler())
     for n in others(m, hangs):
         m.event("guard_resumed" if is_hot else "guard_stale_cleared", n)
         if not is_hot:
             m.becomes(n, m.usual(n), 1)
-    assert time.monotonic() - began < 2
+    assert watch.seconds < 2
     assert m.record(1).exists()
 
 
@@ -381,7 +382,7 @@ def test_sigterm_restores_while_a_sampler_is_being_restarted(machine, since, han
         time.sleep(since)
     m.i.process.terminate()
     os.kill(supervisor, signal.SIGCONT)
-    assert m.i.process.wait(15) == 0
+    assert m.i.process.wait(30) == 0
     for n in others(m, hangs):
         m.becomes(n, m.usual(n), 0.1)
     assert records_are(m, hangs)
@@ -397,7 +398,7 @@ def test_a_supervisor_that_dies_while_its_sampler_starts_leaves_one_that_restore
     wait_for(lambda: m.i.samplers() and m.i.sampler() != first, "another sampler runs")
     time.sleep(since)
     kill(m.i.process.pid)
-    m.i.process.wait(5)
+    m.i.process.wait(30)
     for n in range(3):
         m.becomes(n, m.usual(n), 2)
     wait_for(lambda: records_are(m, False), "no record stays")
@@ -413,7 +414,7 @@ def test_sigterm_restores_nothing_in_observe_mode(machine):
     kill(sampler)
     m.i.process.terminate()
     os.kill(m.i.process.pid, signal.SIGCONT)
-    assert m.i.process.wait(15) == 0
+    assert m.i.process.wait(30) == 0
     assert m.limit() == low and m.record().exists() and not m.events("restoring")
 
 
@@ -421,13 +422,13 @@ def test_sigterm_restores_nothing_in_observe_mode(machine):
 def test_a_killed_supervisor_ends_its_sampler_which_restores(machine, hangs):
     m = machine(LEVERS, hot_c=HOT).start().all_low()
     hang(m, hangs)
-    sampler, began = m.i.sampler(), time.monotonic()
+    sampler, watch = m.i.sampler(), Stopwatch()
     kill(m.i.process.pid)
     for n in others(m, hangs):
         m.becomes(n, m.usual(n), 2)
-    assert time.monotonic() - began < 2
+    assert watch.seconds < 2
     wait_for(lambda: not is_alive(sampler), "the sampler ends", 4)
-    m.i.process.wait(5)
+    m.i.process.wait(30)
     assert records_are(m, hangs)
 
 
@@ -467,9 +468,9 @@ def test_a_setter_that_never_returns_costs_its_own_card_only(machine):
     m.reload(hot_c=HOT)
     wait_for(lambda: m.is_low(0) and m.is_low(2), "the others are held lower")
     m.i.wait_state(1, "not answering")
-    began = time.monotonic()
+    watch = Stopwatch()
     m.stop()
-    assert time.monotonic() - began < 4 and m.limits() == [700] * 3 and records_are(m, True)
+    assert watch.seconds < 4 and m.limits() == [700] * 3 and records_are(m, True)
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["", "one hangs"])
@@ -487,7 +488,7 @@ def test_a_sampler_that_cannot_be_killed_keeps_its_own_card_only(machine, hangs)
         assert m.i.gpu(1)["state"] == "fenced" and m.record(1).exists() and m.limit(1) < 690
         m.sim.say("heal 1")
         kill(m.i.process.pid)
-        m.i.process.wait(5)
+        m.i.process.wait(30)
         wait_for(lambda: not m.record(0).exists(), "GPU 0 is given back")
         assert m.limit(1) < 690
     m.ask("restore")
@@ -500,7 +501,7 @@ def test_restore_is_not_kept_off_by_a_dead_guard_of_its_own_directory(machine):
         os.kill(m.i.process.pid, signal.SIGSTOP)
         for pid in (m.i.sampler(), m.i.process.pid):
             kill(pid)
-        m.i.process.wait(5)
+        m.i.process.wait(30)
         m.ask("restore", 0)
         m.becomes(0, 700, 1)
 
@@ -522,10 +523,10 @@ def test_a_driver_reload_re_applies(machine):
 
 def test_drift_yields(machine):
     m = machine("h200,p100", "1 sensor power-limit off").start()
-    began = time.monotonic()
+    watch = Stopwatch()
     m.sim.say("fault 0 cap 500")
     assert "500 W" in m.event("guard_drift", 0, 3)
-    assert time.monotonic() - began < 2
+    assert watch.seconds < 2
     low = m.clock(1)
     m.sim.set(1, "DeviceSetApplicationsClocks", m.cards[1]["mem_clocks"][0], low)
     assert str(low) in m.event("guard_drift", 1, 3)
@@ -620,14 +621,14 @@ def test_a_second_guard_takes_over_when_the_first_is_gone(machine, end):
     m = machine("h200,p100", "1 sensor power-limit off", hot_c=31 if "hot" in end else HOT).start().all_low()
     with Instance(m.sim, "--guard.hot_c", 31 if "hot" in end else AUTO) as second:
         wait_for(lambda: len(second.said("guard_observes")) == 2, "the second observes")
-        began = time.monotonic()
+        watch = Stopwatch()
         if end == "SIGTERM":
             m.stop()
         else:
             m.kill_all()
             assert m.is_low(0) and m.is_low(1) and m.record(0).exists()
         wait_for(lambda: len(second.said("guard_takes_over")) == 2, "it has the cards", 5)
-        assert time.monotonic() - began < 5
+        assert watch.seconds < 5
         wait_for(lambda: [g.get("mode") for g in m.guards(second.dir)] == ["acts", "acts"], "it acts")
         for n in range(2):
             if "hot" in end:
@@ -640,7 +641,7 @@ def test_a_second_guard_takes_over_when_the_first_is_gone(machine, end):
         wait_for(lambda: not any(m.record(n).exists() for n in range(2)), "one record a card: the second's")
         assert all((second.dir / "guard" / uuid).exists() for uuid in m.uuid)
         second.process.terminate()
-        assert second.process.wait(15) == 0
+        assert second.process.wait(30) == 0
     assert m.limits() == [m.usual(n) for n in range(2)]
 
 
@@ -685,7 +686,7 @@ def test_budget(machine):
     wait_for(lambda: total() <= 1200, "the others make up for the one that hangs", 1.5)
     assert m.limit(1) == hung and all(m.limit(n) < hung for n in (0, 2, 3))
     m.sim.say("heal 1")
-    m.i.wait_state(1, "ok", 15)
+    m.i.wait_state(1, "ok")
     m.reload(budget_w=2400)
     wait_for(lambda: total() > 1700, "watts are given back", 8)
     assert total() <= 2400

@@ -285,7 +285,7 @@ class Actor:
         """WORKER VERB ARGUMENTS of everything it was asked; ends it."""
         self.process.stdin.close()
         lines = self.process.stdout.read().splitlines()
-        self.process.wait(10)
+        self.process.wait(30)
         return [tuple(map(int, line.split())) for line in lines]
 
 
@@ -294,7 +294,7 @@ def actor(place):
     a = Actor(place)
     yield a
     a.process.stdin.close()
-    a.process.wait(10)
+    a.process.wait(30)
 
 
 def test_table_fits_a_terminal(actor):
@@ -319,7 +319,7 @@ def test_watch_prints_a_line_of_json_each_time(actor):
                           text=True, env=clean_env()) as p:
         assert all(len(json.loads(p.stdout.readline())["gpus"]) == 3 for _ in range(3))
         p.send_signal(signal.SIGINT)
-        assert p.wait(10) == 0
+        assert p.wait(30) == 0
 
 
 SETS = [

@@ -170,5 +170,5 @@ def test_the_indexes_of_tasks_come_with_the_first_task():
         assert indexes() == set()
         with HandNode(server.dir / "run/server/link.sock") as node:
             node.task(77, ["GPU-a"], took=1.0, container="ab" * 32)
-            wait_for(lambda: indexes() == {"task_container", "task_open"}, "they are there", 20)
+            wait_for(lambda: indexes() == {"task_container", "task_open"}, "they are there")
         assert [t["pid"] for t in server.unix("GET", f"/api/v1/tasks?container={'ab' * 32}").json["tasks"]] == [77]

@@ -401,7 +401,7 @@ def test_a_stop_finishes_what_is_under_way():
         sock.sendall(b"}")                    # what was begun is answered
         answer = sock.recv(65536)
         assert status_of(answer) == 400 and b"Connection: close" in answer
-        assert s.process.wait(10) == 0
+        assert s.process.wait(30) == 0
         assert not (s.dir / "run/server/api.sock").exists() and not (s.dir / "run/server/link.sock").exists()
 
 

@@ -383,7 +383,7 @@ def test_a_runs_own_processes_do_not_take_its_gpu_away(place_, sim):
     task = [str(BUILD / "sim/gpusim-task"), "--gpu", "2", "--memory", "8G", "--forever", "--dir", str(sim.dir)]
     key = p.start("sh", "-c", " ".join(task) + " & sleep 1000", gpus=(2,), name="trainer")
     table = p.i.table
-    mine = wait_for(lambda: [t for t in table.tasks() if t["container_id"] == "%d.%d.%d" % key], "its task", 20)[0]
+    mine = wait_for(lambda: [t for t in table.tasks() if t["container_id"] == "%d.%d.%d" % key], "its task")[0]
     assert (mine["kind"], mine["container"], mine["comm"]) == (9, "trainer", "gpusim-task")
     wait_for(lambda: [t for t in table.tasks() if t["pid"] == mine["pid"] and t["gpu_seconds"] > 1.5], "work to be told of", 30)
     assert {f["verdict"] for frees in p.server.of(link.FREE) for f in frees.values()} == {IS_FREE}

@@ -392,7 +392,7 @@ def test_out_of_service(box):
 def test_foreign_work_is_seen(box):
     task = box.sim.task("--gpu", "0", "--forever")
     try:
-        wait_for(lambda: verdicts(box)[0] == "foreign", "the queue sees it", 20)
+        wait_for(lambda: verdicts(box)[0] == "foreign", "the queue sees it")
         text = gpumgr(box, "queue").stdout
         assert re.search(rf"^0 +foreign .*pid {task.pid}", text, re.M), text
         assert gpumgr(box, "run", "--quiet", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES").stdout.strip() == queue(box)["gpus"][1]["uuid"]

@@ -51,7 +51,7 @@ def start(box, name, *words, epochs=1):
 
 def show(box, what):
     request = urllib.request.Request(f"http://127.0.0.1:{box.port}/show/{what}", headers={"X-Auth-Token": TOKEN})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)["msg"]
 
 
@@ -66,7 +66,7 @@ def test_several_at_once_in_different_modes(box):
     second = start(box, "second", "--cuda", "1", "--wait", "queue")
     third = start(box, "third", "--cuda", "2,1,0", "--wait", "schedule", "--req_gpu_num", "1")
     fourth = start(box, "fourth", "--cuda", "0,1,2", "--wait", "schedule", "--req_gpu_num", "3")
-    wait_for(lambda: {c["id"].split("@")[1] for c in show(box, "work")} >= {"second", "fourth"}, "two wait", 20)
+    wait_for(lambda: {c["id"].split("@")[1] for c in show(box, "work")} >= {"second", "fourth"}, "two wait")
     waiting = {c["id"].split("@")[1]: c for c in show(box, "work")}
     assert waiting["second"]["status"] == "waiting" and waiting["second"]["gpus"] == [1]
     assert waiting["fourth"]["mode"] == "schedule" and waiting["fourth"]["req_gpu_num"] == 3

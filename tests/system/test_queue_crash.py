@@ -70,7 +70,7 @@ class Story:
             if self.server.is_dead():
                 self.connect()
             return fact()
-        wait_for(either, what, 20)
+        wait_for(either, what)
 
     def do(self, act):
         """Until it was acknowledged. True: not at the first go."""
@@ -83,7 +83,7 @@ class Story:
         raise AssertionError("no answer, and the server lives")
 
     def until_answer(self, request):
-        wait_for(lambda: request in self.node.answers or self.server.is_dead(), "an answer, or the end", 20)
+        wait_for(lambda: request in self.node.answers or self.server.is_dead(), "an answer, or the end")
 
     def get(self, path):
         for again in (False, True):
@@ -103,7 +103,7 @@ class Story:
         self.node.close()
         if not self.server.is_dead():
             self.server.process.kill()  # its last steps are not the story's
-            self.server.process.wait(10)
+            self.server.process.wait(30)
         self.server.__exit__()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from instance import Instance, followed, kill
 from simulator import BUILD, Simulator, wait_for
+from stopwatch import Starvation
 from unkillable import Unkillable
 
 
@@ -52,7 +53,7 @@ def test_a_call_that_never_returns_stops_nobody_else(sim):
 
         began = time.monotonic()
         i.process.send_signal(signal.SIGTERM)  # a stuck thread does not keep it from stopping
-        i.process.wait(10)
+        i.process.wait(30)
         assert time.monotonic() - began < 5 and i.process.returncode == 0
 
 
@@ -81,7 +82,7 @@ def test_one_slow_call_that_hangs_costs_only_its_metrics(sim):
         i.ready(8)
         sim.say("fault 1 hang nvmlDeviceGetTotalEnergyConsumption")
         i.status("--fresh")
-        wait_for(lambda: i.said("call_stuck"), "the stuck call is told", 15)
+        wait_for(lambda: i.said("call_stuck"), "the stuck call is told")
         assert i.gpu(1)["state"] == "ok"
         assert i.gpu(1)["metrics"]["gpu_power_watts"] > 0
 
@@ -191,10 +192,10 @@ def test_mig_instances_that_come_and_go(tmp_path):
             count = len(i.ready(1)["gpus"][0]["instances"])
             assert count >= 2
             off.touch()
-            wait_for(lambda: "instances" not in i.gpu(0) or not i.gpu(0)["instances"], "they are gone", 20)
+            wait_for(lambda: "instances" not in i.gpu(0) or not i.gpu(0)["instances"], "they are gone")
             i.wait_state(0, "ok")
             off.unlink()
-            wait_for(lambda: len(i.gpu(0).get("instances", [])) == count, "they are back", 20)
+            wait_for(lambda: len(i.gpu(0).get("instances", [])) == count, "they are back")
             assert all("other MIG instances" in line["text"] for line in i.said("stop"))
 
 
@@ -231,7 +232,7 @@ def test_killed_at_random_for_a_minute(sim):
     print("seed", seed)
     dice = random.Random(seed)
     total = 143771 << 20
-    with Instance(sim, "--wait-ms", "50") as i:
+    with Instance(sim, "--wait-ms", "50") as i, Starvation() as starvation:
         i.ready(8)
         reader = i.follow(60)
         end, kills = time.monotonic() + 58, []
@@ -251,10 +252,10 @@ def test_killed_at_random_for_a_minute(sim):
             numbers = [x["number"] for x in mine]
             assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
             times = [x["boot"] for x in mine if "gpu_temperature_celsius" in x["metrics"]]
-            gaps = [(a, b) for a, b in zip(times, times[1:]) if b - a > 0.4]
+            gaps = [(a, b) for a, b in zip(times, times[1:]) if b - a - starvation.between(a, b) > 0.4]
             unexplained = [g for g in gaps if not any(g[0] - 0.1 < k < g[1] for k in kills)]
             assert not unexplained, f"GPU {gpu}: gaps without a kill: {unexplained}"
-            assert max((b - a for a, b in gaps), default=0) < 1.5
+            assert max((b - a - starvation.between(a, b) for a, b in gaps), default=0) < 1.5
             for x in mine:
                 m = x["metrics"]
                 assert m.get("gpu_memory_total_bytes", total) == total
@@ -271,7 +272,7 @@ def test_a_gpu_whose_thread_cannot_be_killed_is_left_alone(sim):
         pid = i.sampler()
         with Unkillable(pid, "gpu-3"):
             kill(pid)
-            wait_for(lambda: i.gpu(3)["state"] == "fenced", "it is fenced", 20)
+            wait_for(lambda: i.gpu(3)["state"] == "fenced", "it is fenced")
             wait_for(lambda: sum(g["state"] == "ok" for g in i.status()["gpus"]) == 7, "the others are watched")
             assert "stuck" in i.gpu(3)["state_reason"]
             assert i.said("child_fenced") and pid in i.children()

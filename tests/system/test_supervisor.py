@@ -18,6 +18,7 @@ import pytest
 
 from instance import GPUMGR, Instance, clean_env, followed, is_alive, kill
 from simulator import BUILD, LIBRARY, ROOT, Simulator, wait_for
+from stopwatch import Stopwatch
 from unkillable import Unkillable
 
 HZ = os.sysconf("SC_CLK_TCK")
@@ -72,10 +73,10 @@ def test_it_stops_with_all_its_children(sim, number, hangs):
             i.wait_state(1, "not answering")
         pids = family(i)
         assert len(pids) == 4  # two samplers and the node
-        began = time.monotonic()
+        watch = Stopwatch()
         i.process.send_signal(number)
-        assert i.process.wait(10) == 0
-        assert time.monotonic() - began < 3
+        assert i.process.wait(30) == 0
+        assert watch.seconds < 3
         all_gone(pids)
         assert [line["event"] for line in i.log()][-1] == "stopped"
 
@@ -85,10 +86,10 @@ def test_a_killed_supervisor_takes_its_children_with_it():
         i.ready(2)
         pids = family(i)
         assert len(pids) == 5  # simulator, sampler, node, server
-        began = time.monotonic()
+        watch = Stopwatch()
         kill(i.process.pid)
         all_gone(pids)
-        assert time.monotonic() - began < 2
+        assert watch.seconds < 2
 
 
 def test_a_killed_simulator_comes_back():
@@ -124,7 +125,7 @@ def test_it_goes_on_when_nobody_reads_its_log(sim, here, is_there):
     assert ask(control, message(RELOAD)) == (0, 0, "")
     assert ask(control, message(PING)) == (0, sampler, "")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(30) == 0
     if is_there:
         os.close(read)
 
@@ -163,7 +164,7 @@ def test_a_sampler_without_a_heartbeat_is_replaced(sim):
         i.ready(4)
         pid = i.sampler()
         kill(pid, signal.SIGSTOP)
-        wait_for(lambda: i.samplers() and pid not in i.samplers(), "it is replaced", 20)
+        wait_for(lambda: i.samplers() and pid not in i.samplers(), "it is replaced")
         assert "no heartbeat" in i.said("child_hung")[0]["text"]
         i.ready(4)
 
@@ -176,7 +177,7 @@ def test_a_pause_of_all_is_nobodys_fault(sim):
         for pid in pids:
             kill(pid, signal.SIGSTOP)
         end = time.monotonic() + 11
-        wait_for(lambda: time.monotonic() > end, "longer than a heart may stand still", 20)
+        wait_for(lambda: time.monotonic() > end, "longer than a heart may stand still")
         for pid in pids:
             kill(pid, signal.SIGCONT)
         i.ready(4)
@@ -190,7 +191,7 @@ def test_an_unkillable_sampler_is_fenced_not_doubled(sim):
         first = i.sampler()
         with Unkillable(first):
             kill(first)
-            wait_for(lambda: i.said("child_fenced"), "it is fenced", 20)
+            wait_for(lambda: i.said("child_fenced"), "it is fenced")
             wait_for(lambda: sorted(g["state"] for g in i.status()["gpus"]) == ["fenced", "fenced", "ok", "ok"], "two of four")
             assert first in i.children() and len(i.children()) == 4
         i.ready(4)
@@ -210,10 +211,10 @@ def test_an_unkillable_sampler_does_not_stop_the_stop(sim):
                 if not ended:
                     used.append(cpu_seconds(i.process.pid))
                 return ended
-            began = time.monotonic()
+            watch = Stopwatch()
             i.process.send_signal(signal.SIGTERM)
-            wait_for(has_ended, "it stops", 15)
-            assert i.process.returncode == 0 and time.monotonic() - began < 10
+            wait_for(has_ended, "it stops")
+            assert i.process.returncode == 0 and watch.seconds < 10
             assert used[-1] - used[0] < 0.5
             assert "stays behind" in i.said("left_behind")[0]["text"]
             with Instance(sim, "--wait-ms", "100", path=i.dir) as after:
@@ -240,7 +241,7 @@ def test_a_sampler_that_dies_at_once_is_restarted_with_growing_pauses(sim, here)
         ring.mkdir()
         (ring / "x").touch()
         kill(i.sampler())
-        wait_for(lambda: len(i.said("child_ended")) >= 5, "it dies five times", 20)
+        wait_for(lambda: len(i.said("child_ended")) >= 5, "it dies five times")
         pauses = [float(line["text"].rsplit(" ", 2)[1]) for line in i.said("child_ended")]
         assert pauses[1:5] == sorted(pauses[1:5]) and pauses[4] >= 4 * pauses[1]
         assert "ring.0" in i.said("stop")[-1]["text"]
@@ -263,7 +264,7 @@ def test_a_parent_that_ignores_signals_hands_nothing_down(sim, here):
         wait_for(lambda: children() and children() != first, "another one")
     finally:
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
 
 
 # ---- the directory ----
@@ -288,7 +289,7 @@ def test_ten_starts_at_once_are_one(sim, here):
         for r in runs:
             if r.poll() is None:
                 r.terminate()
-                assert r.wait(10) == 0
+                assert r.wait(30) == 0
 
 
 def test_the_ring_is_for_everybody_whatever_the_umask(sim):
@@ -310,7 +311,7 @@ def test_a_made_directory_is_for_everybody(sim, here):
     wait_for(lambda: (here / "a/run/ring.0").exists(), "the ring")
     assert stat.S_IMODE(os.stat(here / "a").st_mode) == 0o755
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(30) == 0
 
 
 @contextlib.contextmanager
@@ -357,7 +358,7 @@ def test_children_get_no_foreign_descriptors(sim):
         assert os.read(read, 1) == b"", "the pipe has no writer: they closed it"
         os.close(read)
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
 
 
 def test_a_program_that_is_not_there_is_named(here):
@@ -464,26 +465,26 @@ def slow_file(sim):
 
 def test_a_slow_reload_holds_up_nothing(slow_file):
     i, path, held = slow_file
-    first, began = i.sampler(), time.monotonic()
+    first, watch = i.sampler(), Stopwatch()
     kill(first)
     wait_for(lambda: any(p != first for p in i.samplers()), "the dead one is followed at once", 1)
     i.process.send_signal(signal.SIGHUP)  # and one more is asked for meanwhile
     line = wait_for(lambda: i.said("reload"), "the slow one is given up")[0]
     assert "took too long" in line["text"] and "old settings stay in force" in line["text"]
-    assert 4 < time.monotonic() - began < 7
+    assert 4 < watch.elapsed and watch.seconds < 7
     wait_for(lambda: len(i.children()) == 3, "the other is begun")
     os.write(held, b'{"wait_ms": 50}')
     os.unlink(path)
     path.write_text('{"wait_ms": 50}')
     i.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: [x for x in i.said("reload") if "50 ms" in x["text"]], "and what is good is taken in the end", 15)
+    wait_for(lambda: [x for x in i.said("reload") if "50 ms" in x["text"]], "and what is good is taken in the end")
 
 
 def test_a_stop_does_not_wait_for_a_slow_reload(slow_file):
     i, _, _ = slow_file
-    began = time.monotonic()
+    watch = Stopwatch()
     i.process.terminate()
-    assert i.process.wait(10) == 0 and time.monotonic() - began < 3
+    assert i.process.wait(30) == 0 and watch.seconds < 3
 
 
 # ---- what it tells ----
@@ -523,7 +524,7 @@ def test_systemd_is_told(sim, tmp_path):
         notify.next("READY=1")
         i.process.terminate()
         notify.next("STOPPING=1")
-        assert i.process.wait(10) == 0
+        assert i.process.wait(30) == 0
 
 
 def test_abstract_notify_sockets_work(sim, tmp_path):
@@ -560,7 +561,7 @@ def on_terminal(sim, here):
 def test_log_lines_are_for_people_on_a_terminal(sim, here):
     process, main, text = on_terminal(sim, here)
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(30) == 0
     os.close(main)
     assert "{" not in text and "gpu 0: NVIDIA H200" in text and "supervisor" in text
 
@@ -569,7 +570,7 @@ def test_a_closed_terminal_ends_it(sim, here):
     process, main, _ = on_terminal(sim, here)
     os.close(main)
     process.send_signal(signal.SIGHUP)
-    assert process.wait(10) == 0
+    assert process.wait(30) == 0
 
 
 def test_the_log_level_is_obeyed_and_reloaded(sim):
@@ -591,7 +592,7 @@ ARGUMENTS = int(re.search(r"argument\[(\d+)\]", (ROOT / "src/model/control.h").r
 REPLY = struct.Struct("=Iiq104s")
 
 
-def ask(path, message, timeout=5):
+def ask(path, message, timeout=30):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(str(path))
         s.settimeout(timeout)

@@ -15,6 +15,7 @@ import pytest
 from instance import GPUMGR, Instance, stop
 from link import EVENT, NODE, TASK, USE, StubServer
 from simulator import BUILD, Simulator, wait_for
+from stopwatch import Stopwatch
 from task_table import BY_LIST, BY_OPEN, END_UNKNOWN, ENDED, FOUND_LATE, NO_DEADLINE, RUNNING, boot_ns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,7 +145,7 @@ def test_clients_of_mps_and_their_server_are_tasks(sim):
         def used(pid):
             rows = [u for w in server.of(USE) for u in w["of"] if u["pid"] == pid]
             return rows[-1] if rows else {"gpu_seconds": 0, "memory_bytes": 0}
-        wait_for(lambda: used(clients[0].pid)["gpu_seconds"] > 1, "it has worked", 20)
+        wait_for(lambda: used(clients[0].pid)["gpu_seconds"] > 1, "it has worked")
         large, small, idle = (used(p.pid) for p in (*clients, daemon))
         assert (large["memory_bytes"], small["memory_bytes"]) == (2 << 30, 1 << 30)
         assert large["gpu_seconds"] > 2 * small["gpu_seconds"] > 0 and idle["gpu_seconds"] < small["gpu_seconds"]
@@ -247,11 +248,12 @@ def test_a_killed_node_takes_its_tasks_up_again(sim):
         again = i.table.one(stays.pid, state=RUNNING)
         assert again["start_ns"] == before[stays.pid]["start_ns"] and not again["flags"]
         assert len(i.table.of(stays.pid)) == 1, "it is the same task"
+        watch = Stopwatch()
         stays.kill()
         stays.wait()
         at = boot_ns()
         end = i.table.one(stays.pid, state=ENDED)
-        assert abs(end["end_ns"] - at) < 100e6 and not end["flags"]
+        assert abs(end["end_ns"] - at) / 1e9 - watch.starved < 0.1 and not end["flags"]
         wait_for(lambda: {t["pid"] for t in server.of(TASK) if t["state"] == ENDED} >= {stays.pid, goes.pid}, "the server knows")
         assert not server.twice
 
@@ -267,17 +269,17 @@ def test_a_server_that_comes_late_gets_all_of_it_once(sim):
         for pid in pids:
             i.table.one(pid, state=ENDED)
         with StubServer(i.dir / "run", flush=3600) as server:
-            wait_for(lambda: len({t["pid"] for t in server.of(TASK) if t["state"] == ENDED}) == 20, "all twenty", 15)
+            wait_for(lambda: len({t["pid"] for t in server.of(TASK) if t["state"] == ENDED}) == 20, "all twenty")
             server.crash()
             server.start()
             before = len(server.of(TASK))
-            wait_for(lambda: len({t["pid"] for t in server.of(TASK)[before:] if t["state"] == ENDED}) == 20, "again, for it forgot", 15)
+            wait_for(lambda: len({t["pid"] for t in server.of(TASK)[before:] if t["state"] == ENDED}) == 20, "again, for it forgot")
             server.store()
             first = [node_of(i)]
             os.kill(first[0], signal.SIGKILL)
             wait_for(lambda: i.of_program("node") not in ([], first), "another node")
             later = sim.task("--work", "0.2")
-            wait_for(lambda: any(t["pid"] == later.pid and t["state"] == ENDED for t in server.of(TASK)), "what came later", 20)
+            wait_for(lambda: any(t["pid"] == later.pid and t["state"] == ENDED for t in server.of(TASK)), "what came later")
             assert not server.twice, "what was stored does not come again"
 
 
@@ -289,7 +291,7 @@ def test_it_uses_what_it_is_said_to_use(sim):
         def use(pid):
             rows = [u for w in server.of(USE) for u in w["of"] if u["pid"] == pid]
             return rows[-1] if rows else None
-        wait_for(lambda: use(busy.pid) and use(busy.pid)["gpu_seconds"] > 2.5, "it has worked", 20)
+        wait_for(lambda: use(busy.pid) and use(busy.pid)["gpu_seconds"] > 2.5, "it has worked")
         a, b = use(busy.pid), use(idle.pid)
         assert a["memory_bytes"] == 8 << 30 and b["memory_bytes"] == 4 << 30
         assert b["gpu_seconds"] < 0.2 * a["gpu_seconds"] and 0 < b["energy_joules"] < a["energy_joules"]
@@ -326,12 +328,13 @@ def test_memory_of_the_dead_is_said(sim):
         process = sim.task("--gpu", "1", "--forever", "--memory", "6G")
         i.table.one(process.pid)
         kept = keep_connection(process)
+        watch = Stopwatch()
         process.kill()
         process.wait()
         gone = boot_ns()
         ended = i.table.one(process.pid, state=ENDED)
-        assert abs(ended["end_ns"] - gone) < 100e6, "it has ended, whatever the list shows"
-        said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "dead_memory"], "dead memory", 20)
+        assert abs(ended["end_ns"] - gone) / 1e9 - watch.starved < 0.1, "it has ended, whatever the list shows"
+        said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "dead_memory"], "dead memory")
         assert said[0]["pid"] == process.pid and said[0]["uuid"] == gpu_uuids(i)[1] and said[0]["severity"] == 2
         assert "6.0 GiB" in said[0]["text"] and "gone" in said[0]["text"] and said[0]["boot_ns"] - gone > 4.5e9
         time.sleep(2.5)
@@ -344,7 +347,7 @@ def test_memory_of_the_idle_is_said(sim):
     with watching(sim, "--tasks.idle-s", "2") as i, StubServer(i.dir / "run") as server:
         i.tracking(4)
         idle = sim.task("--gpu", "2", "--kind", "idle", "--forever", "--memory", "4G")
-        said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "idle_holder"], "an idle holder", 20)
+        said = wait_for(lambda: [e for e in server.of(EVENT) if e["kind"] == "idle_holder"], "an idle holder")
         assert said[0]["pid"] == idle.pid and said[0]["uuid"] == gpu_uuids(i)[2] and "4.0 GiB" in said[0]["text"]
         time.sleep(2)
         assert len([e for e in server.of(EVENT) if e["kind"] == "idle_holder"]) == 1, "said once"

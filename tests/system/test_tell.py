@@ -134,11 +134,11 @@ def test_every_way_gets_it_once_and_its_end(sim, hook, mailbox, tmp_path):
             assert "/gpus/" + labels["uuid"] in alert["alerts"][0]["generatorURL"]
             wait_for(lambda: [n["severity"] for n in state_of(i)["open"]] == ["critical"], "it is open, as lost")
             sim.say("heal 1")
-            wait_for(lambda: hook.about("gpu")[-1]["status"] == "resolved", "its end", 20)
+            wait_for(lambda: hook.about("gpu")[-1]["status"] == "resolved", "its end")
             wait_for(lambda: "resolved GPU" in (out / "said").read_text() or "resolved Over" in (out / "said").read_text(),
-                     "the command hears of it", 20)
-            wait_for(lambda: any("Over:" in text for _, text in mailbox.messages), "mail", 20)
-            wait_for(lambda: all(c["waiting"] == 0 for c in state_of(i)["channels"]), "nothing waits", 20)
+                     "the command hears of it")
+            wait_for(lambda: any("Over:" in text for _, text in mailbox.messages), "mail")
+            wait_for(lambda: all(c["waiting"] == 0 for c in state_of(i)["channels"]), "nothing waits")
             # not answering, then perhaps lost (worse: told again), then over
             assert [h["status"] for h in hook.about("gpu")] in (["firing", "resolved"], ["firing", "firing", "resolved"])
             assert len(hook.about("xid")) == 1
@@ -178,7 +178,7 @@ def test_a_receiver_that_is_down_gets_it_later_though_the_server_was_killed(sim,
         hook.status = 200
         wait_for(lambda: hook.about("xid"), "it comes after all", 30)
         serves(i)
-        wait_for(lambda: all(c["waiting"] == 0 for c in state_of(i)["channels"]), "nothing waits", 20)
+        wait_for(lambda: all(c["waiting"] == 0 for c in state_of(i)["channels"]), "nothing waits")
         assert [h["commonLabels"]["code"] for h in hook.about("xid")] == ["48"]
 
 
@@ -227,10 +227,10 @@ def test_a_full_disk_is_told_and_so_is_its_end(small_disk, hook):
                 fill.write(bytes(4096))
         for pid in range(100, 140):
             node.task(pid, ["GPU-a"], took=1.0)
-        wait_for(lambda: hook.about("store"), "somebody is told", 20)
+        wait_for(lambda: hook.about("store"), "somebody is told")
         assert hook.about("store")[0]["status"] == "firing" and "full" in json.dumps(hook.about("store")[0])
         (small_disk.dir / "server/fill").unlink()
-        wait_for(lambda: len(hook.about("store")) == 2, "and that it is over", 20)
+        wait_for(lambda: len(hook.about("store")) == 2, "and that it is over")
         assert hook.about("store")[1]["status"] == "resolved" and "; 0 were lost" in json.dumps(hook.about("store")[1])
         assert len(small_disk.unix("GET", "/api/v1/tasks?limit=1000").json["tasks"]) == 40
     log = small_disk.log_path.read_text()

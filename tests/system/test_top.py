@@ -42,7 +42,7 @@ class Pane:
     def keys(self, *keys):
         self.tmux("send-keys", "-t", "top", *keys)
 
-    def shows(self, pattern, timeout=10):
+    def shows(self, pattern, timeout=30):
         last = [""]
 
         def seen():
@@ -54,7 +54,7 @@ class Pane:
         except AssertionError as e:
             raise AssertionError(f"{e}\n{last[0]}") from None
 
-    def shows_no(self, pattern, timeout=10):
+    def shows_no(self, pattern, timeout=30):
         wait_for(lambda: not re.search(pattern, self.text(), re.M), f"the terminal shows {pattern} no longer", timeout)
 
     def pid(self):

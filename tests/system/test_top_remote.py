@@ -166,7 +166,7 @@ def test_a_broken_stream_is_said_and_mended(stub, pane):
     stop = beat(stub)
     p.shows_no(r"STALE", 15)
     stub.hang_up()
-    wait_for(lambda: stub.streams, "it connects again", 15)
+    wait_for(lambda: stub.streams, "it connects again")
     stub.say("delta", {"gpus": {UUIDS[0]: {"metrics": {"gpu_temperature_celsius": 44}}}})
     p.shows(r" 44 of 83 °C", 15)
     p.keys("q")

@@ -16,6 +16,7 @@ import pytest
 
 from instance import GPUMGR, Instance, clean_env, followed, is_alive, kill
 from simulator import Simulator, wait_for
+from stopwatch import Stopwatch
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def answers(i):
         return False
 
 
-def serves(i, timeout=10):
+def serves(i, timeout=30):
     return wait_for(lambda: answers(i), "the server answers", timeout)
 
 
@@ -104,7 +105,7 @@ def test_a_server_alone_watches_nothing(nowhere):
         assert not i.samplers() and not i.of_program("node") and len(i.children()) == 1
         assert not list((i.dir / "run").glob("ring.*"))
         i.process.terminate()
-        assert i.process.wait(10) == 0
+        assert i.process.wait(30) == 0
 
 
 def test_a_node_alone_serves_nothing(sim):
@@ -119,9 +120,9 @@ def test_the_stop_ends_the_server_before_the_sampler(sim):
         i.ready(2)
         serves(i)
         pids = i.children()
-        began = time.monotonic()
+        watch = Stopwatch()
         i.process.terminate()
-        assert i.process.wait(10) == 0 and time.monotonic() - began < 5
+        assert i.process.wait(30) == 0 and watch.seconds < 5
         assert not any(map(is_alive, pids))
         said = [(line["process"], line["event"]) for line in i.log()]
         assert said.index(("server", "stopped")) < said.index(("sampler", "stop")) and said[-1] == ("supervisor", "stopped")
@@ -152,7 +153,7 @@ def test_a_hung_server_is_replaced(sim):
         serves(i)
         sampler, server, node = i.sampler(), server_of(i), i.of_program("node")
         kill(server, signal.SIGSTOP)
-        wait_for(lambda: i.said("child_hung"), "its heart is missed", 20)
+        wait_for(lambda: i.said("child_hung"), "its heart is missed")
         wait_for(lambda: (now := i.of_program("server")) and now != [server], "another one")
         serves(i)
         assert i.sampler() == sampler and i.of_program("node") == node
@@ -272,7 +273,7 @@ def test_a_port_that_is_stolen_is_waited_for(sim):
         wait_for(is_taken, "the address is free, and taken")
         kill(i.process.pid, signal.SIGCONT)
         try:
-            wait_for(lambda: len(i.said("child_ended")) >= 3, "it tries", 15)
+            wait_for(lambda: len(i.said("child_ended")) >= 3, "it tries")
             assert len(i.said("child_ended")) < 8
             assert i.gpu(0)["state"] == "ok"
         finally:
