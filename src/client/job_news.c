@@ -96,6 +96,7 @@ bool job_news_read(const struct json_tree *root, int64_t element, struct job_new
     copy(root, "sooner", n.sooner, sizeof n.sooner);
     n.place = (int)number(root, "place", 0);
     n.starts_ns = moment(root, "starts_at");
+    copy(root, "stage", n.stage, sizeof n.stage);
     n.retries = (int)number(root, "retries", 0);
     read_state(&n);
     read_elements(root, &n);
@@ -112,11 +113,12 @@ bool job_news_read(const struct json_tree *root, int64_t element, struct job_new
     return true;
 }
 
-int job_news_ask(const char *dir, int64_t job, int64_t element, struct job_news *ret, struct error *e) {
+int job_news_ask(const char *dir, int64_t job, int64_t element, int wait_s, struct job_news *ret, struct error *e) {
     AUTO(buf_done) struct buf answer = {0};
     struct json_tree *root;
-    char path[64];
-    snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)job);
+    char path[128];
+    int n = snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)job);
+    if (wait_s > 0 && *ret->stage) snprintf(path + n, sizeof path - (size_t)n, "?wait=%d&stage=%s", wait_s, ret->stage);
     int r = server_ask(dir, "GET", path, NULL, &answer, e);
     if (r < 0) return r;
     r = json_tree_parse(answer.s, answer.len, &root, e);
@@ -137,11 +139,11 @@ int job_news_exit(const struct job_news *n) {
 struct job_watch {
     char dir[256];
     int64_t job, element;
-    int every_ms, fd;
+    int every_s, fd;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool is_over, is_urgent, is_new; /* under the lock, as is what follows */
+    bool is_over, is_asking, is_urgent, is_new; /* under the lock, as is what follows */
     int result;
     struct error error;
     struct job_news news;
@@ -159,39 +161,63 @@ static void publish(struct job_watch *w, int result, const struct job_news *news
     (void)ignored;
 }
 
-/* False: it is over. */
-static bool pause_between(struct job_watch *w) {
+/* Waits, unless the server did that for us. False: nobody wants to know any more. */
+static bool pause_between(struct job_watch *w, bool has_waited) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (w->every_ms % 1000) * NS_PER_MS;
-    until.tv_sec += w->every_ms / 1000 + until.tv_nsec / NS_PER_S;
-    until.tv_nsec %= NS_PER_S;
+    until.tv_sec += w->every_s;
     pthread_mutex_lock(&w->lock);
-    while (!w->is_over && !w->is_urgent)
+    while (!has_waited && !w->is_over && !w->is_urgent)
         if (pthread_cond_timedwait(&w->wake, &w->lock, &until) == ETIMEDOUT) break;
     w->is_urgent = false;
-    bool goes_on = !w->is_over;
+    bool goes_on = w->is_asking = !w->is_over;
     pthread_mutex_unlock(&w->lock);
     return goes_on;
 }
 
+static void watch_drop(struct job_watch *w) {
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->wake);
+    fd_done(&w->fd);
+    free(w);
+}
+
+/* After a question: whether whoever asked has left meanwhile. Then all of it is ours to free. */
+static bool is_left(struct job_watch *w) {
+    pthread_mutex_lock(&w->lock);
+    w->is_asking = false;
+    bool is_left = w->is_over;
+    pthread_mutex_unlock(&w->lock);
+    return is_left;
+}
+
 static void *ask_on(void *ctx) {
     struct job_watch *w = ctx;
+    struct job_news news = {0};
+    bool has_waited;
     do {
-        struct job_news news = {0};
         struct error e = {0};
-        int r = job_news_ask(w->dir, w->job, w->element, &news, &e);
+        char before[sizeof news.stage];
+        int64_t begin_ns = clock_boot_ns();
+        memcpy(before, news.stage, sizeof before);
+        int r = job_news_ask(w->dir, w->job, w->element, w->every_s, &news, &e);
+        if (is_left(w)) {
+            watch_drop(w);
+            return NULL;
+        }
         publish(w, r, &news, &e);
-    } while (pause_between(w));
+        bool is_same = strcmp(before, news.stage) == 0;
+        has_waited = r >= 0 && *news.stage && !news.is_over &&
+                     (!is_same || clock_boot_ns() - begin_ns > w->every_s * NS_PER_S / 2);
+    } while (pause_between(w, has_waited));
     return NULL;
 }
 
-int job_watch_new(const char *dir, int64_t job, int64_t element, int every_ms, struct job_watch **ret,
-                  struct error *e) {
+int job_watch_new(const char *dir, int64_t job, int64_t element, int every_s, struct job_watch **ret, struct error *e) {
     pthread_condattr_t attributes;
     struct job_watch *w = calloc(1, sizeof *w);
     if (!w) abort();
-    *w = (struct job_watch){.job = job, .element = element, .every_ms = every_ms, .fd = -1};
+    *w = (struct job_watch){.job = job, .element = element, .every_s = every_s, .fd = -1, .is_asking = true};
     snprintf(w->dir, sizeof w->dir, "%s", dir);
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -209,17 +235,21 @@ int job_watch_new(const char *dir, int64_t job, int64_t element, int every_ms, s
     return 0;
 }
 
+/* A question that the server has not answered yet is left to its thread. */
 void job_watch_free(struct job_watch *w) {
     if (!w) return;
+    pthread_t thread = w->thread;
     pthread_mutex_lock(&w->lock);
     w->is_over = true;
+    bool is_asking = w->is_asking;
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
-    pthread_mutex_destroy(&w->lock);
-    pthread_cond_destroy(&w->wake);
-    fd_done(&w->fd);
-    free(w);
+    if (is_asking) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    watch_drop(w);
 }
 
 int job_watch_fd(const struct job_watch *w) { return w->fd; }

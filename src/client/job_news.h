@@ -23,14 +23,18 @@ struct job_news {
     unsigned elements, done, failed, running; /* of an array; elements 1 otherwise */
     char text[248], reason[160], insight[248];
     int64_t started_ns, ended_ns; /* 0: not yet */
+    char stage[24];               /* where it stands, as a word; "": the server has none to wait for */
 };
 
 /* From the answer's document. element: a number of an array, whose last run it is then about; -1: the job. False: it is
  * none. */
 bool job_news_read(const struct json_tree *root, int64_t element, struct job_news *ret);
 
-/* One question. -ENOENT: there is no such job. */
-int job_news_ask(const char *dir, int64_t job, int64_t element, struct job_news *ret, struct error *e) MUST_CHECK;
+/* One question. -ENOENT: there is no such job. wait_s above 0: the answer comes when the job has left the stage that *ret has,
+ * or after so long (at most JOB_WAIT_MOST_S); where it has none, at once. */
+enum { JOB_WAIT_MOST_S = 15 };
+int job_news_ask(const char *dir, int64_t job, int64_t element, int wait_s, struct job_news *ret, struct error *e)
+    MUST_CHECK;
 
 /* What its end is to a shell: the job's own exit code, 128 + signal, JOB_EXIT_NONE where it has none. */
 enum { JOB_EXIT_NONE = 125 };
@@ -40,10 +44,11 @@ int job_news_exit(const struct job_news *n);
 
 struct job_watch;
 
-/* every_ms: how often. Its descriptor is readable whenever there is something new. */
-int job_watch_new(const char *dir, int64_t job, int64_t element, int every_ms, struct job_watch **ret, struct error *e)
+/* Its descriptor is readable whenever there is something new: at once when the job moves on, and at least every_s, since
+ * estimates move with the time. */
+int job_watch_new(const char *dir, int64_t job, int64_t element, int every_s, struct job_watch **ret, struct error *e)
     MUST_CHECK;
-void job_watch_free(struct job_watch *w); /* accepts NULL; may wait for an answer that is under way */
+void job_watch_free(struct job_watch *w); /* accepts NULL */
 int job_watch_fd(const struct job_watch *w);
 void job_watch_now(struct job_watch *w); /* something happened: asks at once */
 

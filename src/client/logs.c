@@ -16,7 +16,7 @@
 #include "client/settings_load.h"
 #include "model/job.h"
 
-enum { ASK_MS = 1000 };
+enum { LOOK_S = 1 };
 #define FIRST_NS (5 * NS_PER_S) /* the node says something within this, or has nothing to say */
 #define QUIET_NS NS_PER_S       /* of a log that is still empty it may say nothing at all */
 
@@ -122,7 +122,7 @@ static int show_on(struct job_follow *f, const struct wish *w, const char *dir, 
     struct job_watch *watch;
     struct job_line line;
     int64_t over_ns = 0;
-    int r = job_watch_new(dir, w->id.job, w->id.element, ASK_MS, &watch, e);
+    int r = job_watch_new(dir, w->id.job, w->id.element, LOOK_S, &watch, e);
     if (r < 0) return r;
     job_line_init(&line);
     for (;;) {

@@ -18,7 +18,7 @@
 #include "client/output.h"
 #include "client/server_ask.h"
 
-enum { ASK_MS = 1000, SIGNAL_MS = 3000, ENDING_MS = 30 };
+enum { LOOK_S = 1, SIGNAL_MS = 3000 };
 #define REST_NS (3 * NS_PER_S) /* what a log may still take after the job's end is known */
 
 struct loop {
@@ -238,9 +238,7 @@ static int step(struct loop *l) {
         {.fd = l->pty.fd,                                                 .events = POLLIN},
         {.fd = l->pty.fd >= 0 && !l->pty.has_no_keys ? STDIN_FILENO : -1, .events = POLLIN},
     };
-    bool is_ending = l->follow.has_run && l->follow.run.state == RUN_ENDED && !l->server_is_away;
-    if (is_ending) job_watch_now(l->watch); /* the node knows before the server has stored it */
-    poll(p, ARRAY_LEN(p), is_busy ? 0 : is_ending ? ENDING_MS : FOLLOW_AGAIN_MS);
+    poll(p, ARRAY_LEN(p), is_busy ? 0 : FOLLOW_AGAIN_MS);
     code = take_signals(l);
     if (code >= 0) return code;
     if (p[3].revents) job_pty_drain(&l->pty);
@@ -263,7 +261,7 @@ int run_follow(const struct command *self, const struct run_follow *wish) {
     job_id_text(&wish->id, l.id);
     job_line_init(&l.line);
     l.signals = open_signals(&e);
-    if (l.signals < 0 || job_watch_new(wish->dir, wish->id.job, -1, ASK_MS, &l.watch, &e) < 0) {
+    if (l.signals < 0 || job_watch_new(wish->dir, wish->id.job, -1, LOOK_S, &l.watch, &e) < 0) {
         fd_done(&l.signals);
         return command_fail(self, &e, EXIT_FAILED);
     }

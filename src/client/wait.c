@@ -12,7 +12,7 @@
 #include "client/settings_load.h"
 #include "model/duration.h"
 
-enum { ASK_MS = 300, EXIT_TIMEOUT = 124 };
+enum { AGAIN_MS = 100, SHOWN_S = 2, EXIT_TIMEOUT = 124 };
 
 struct waiting {
     struct job_id id[FLAGS_WORDS_MAX];
@@ -31,12 +31,20 @@ static void say(struct job_line *line, const struct job_id *id, const struct job
     job_line_put(line, text.s, key.s);
 }
 
-/* One job. 0: it is over; 1: not yet, or no server says so; negative: there is no such job. */
-static int look(const char *dir, const struct job_id *id, struct job_news *n, struct job_line *line, struct error *e) {
-    int r = job_news_ask(dir, id->job, id->element, n, e);
-    if (r == -ENOENT || r == -EINVAL || r == -EACCES) return r;
+/* How long the server may keep the answer back: near the end of our patience not at all, for it counts in seconds. */
+static int patience_s(const struct job_line *line, int64_t until_ns) {
+    int64_t left_s = until_ns ? (until_ns - clock_boot_ns()) / NS_PER_S - 1 : JOB_WAIT_MOST_S;
+    int64_t most_s = line->is_terminal ? SHOWN_S : JOB_WAIT_MOST_S;
+    return left_s < 0 ? 0 : (int)(left_s < most_s ? left_s : most_s);
+}
+
+/* One job. 0: it is over; 1: not yet; 2: no server says so; negative: there is no such job, or no sense in asking again. */
+static int look(const char *dir, const struct job_id *id, int wait_s, struct job_news *n, struct job_line *line,
+                struct error *e) {
+    int r = job_news_ask(dir, id->job, id->element, wait_s, n, e);
+    if (r == -ENOENT || r == -EINVAL || r == -EACCES || r == -EPROTO || r == -EMSGSIZE) return r;
     if (r < 0) job_line_put(line, e->text, "away");
-    return r < 0 || !n->is_over;
+    return r < 0 ? 2 : !n->is_over;
 }
 
 static int wait_all(const struct command *self, const char *dir, struct waiting *w, int64_t until_ns, bool is_quiet) {
@@ -45,7 +53,9 @@ static int wait_all(const struct command *self, const char *dir, struct waiting 
     int code = EXIT_DONE;
     job_line_init(&line);
     for (size_t i = 0; i < w->count;) {
-        int r = look(dir, &w->id[i], &w->news[i], &line, &e);
+        int wait_s = patience_s(&line, until_ns);
+        bool is_first = !*w->news[i].stage;
+        int r = look(dir, &w->id[i], wait_s, &w->news[i], &line, &e);
         if (r < 0) {
             job_line_done(&line);
             return command_fail(self, &e, error_exit_code(r));
@@ -63,7 +73,8 @@ static int wait_all(const struct command *self, const char *dir, struct waiting 
             job_line_done(&line);
             return EXIT_TIMEOUT;
         }
-        nanosleep(&(struct timespec){.tv_nsec = ASK_MS * NS_PER_MS}, NULL);
+        if (r == 2 || !wait_s || (!is_first && !*w->news[i].stage))
+            nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * NS_PER_MS}, NULL);
     }
     job_line_done(&line);
     return code;

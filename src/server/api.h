@@ -51,7 +51,7 @@ int api_notifications(struct call *c, struct error *e);
 int api_notifications_test(struct call *c, struct error *e);
 
 /* api_jobs.c */
-extern const struct route_field api_jobs_query[], api_submit_query[], api_cancel_query[], api_job_body[],
+extern const struct route_field api_job_query[], api_jobs_query[], api_submit_query[], api_cancel_query[], api_job_body[],
     api_priority_body[];
 struct queue_who;
 struct queue_who api_who(const struct call *c); /* as the queue knows callers */

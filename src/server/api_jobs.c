@@ -12,7 +12,7 @@
 #include "server/queue_json.h"
 #include "server/server.h"
 
-enum { LIMIT_MAX = 1000, LIMIT_USUAL = 100, RUNS_MOST = 1000 };
+enum { WAIT_MOST_S = 60, LIMIT_MAX = 1000, LIMIT_USUAL = 100, RUNS_MOST = 1000 };
 
 const struct route_field api_jobs_query[] = {
     {"state",          FIELD_TEXT, false,
@@ -26,6 +26,12 @@ const struct route_field api_jobs_query[] = {
 const struct route_field api_submit_query[] = {
     {"dry_run", FIELD_BOOL, false, "Nothing is handed in: says what would happen"},
     {0   }
+};
+const struct route_field api_job_query[] = {
+    {"stage", FIELD_TEXT, false, "An earlier answer's `stage`"},
+    {"wait",  FIELD_NUMBER, false,
+     "So many seconds, 60 at most: the answer comes when the job has left that stage, or then"},
+    {0      }
 };
 const struct route_field api_cancel_query[] = {
     {"element", FIELD_NUMBER, false, "Only this element of an array"},
@@ -429,10 +435,24 @@ int api_jobs(struct call *c, struct error *e) {
     return submit(c, l, list_done, r, e);
 }
 
+static void job_moved(void *ctx) {
+    struct listing *l = ctx;
+    struct call *c = l->call;
+    struct error e;
+    int r = submit(c, l, one_done, 0, &e);
+    if (r < 0) call_end(c, r, &e);
+}
+
 int api_job(struct call *c, struct error *e) {
     struct listing *l = listing_new(c);
+    const char *stage = call_query(c, "stage");
+    double wait_s;
     int r = number_of(c->param[0], &l->ask.only, e);
-    return submit(c, l, one_done, r, e);
+    if (r >= 0) r = call_query_number(c, "wait", 0, WAIT_MOST_S, 0, &wait_s, e);
+    if (r >= 0 && wait_s > 0 && !stage) r = fail(e, -EINVAL, "wait: needs `stage`, the one that is known");
+    bool waits = r >= 0 && wait_s > 0 &&
+                 queue_wait(c->server->queue, l->ask.only, stage, (int64_t)(wait_s * NS_PER_S), job_moved, l);
+    return waits ? CALL_LATER : submit(c, l, one_done, r, e);
 }
 
 /* ---- control ---- */

@@ -306,6 +306,7 @@ static void on_stop(void *ctx) {
     log_line(LOG_INFO, "stopping", -1, "stopping");
     self.is_stopping = true;
     stopping_ns = clock_boot_ns();
+    queue_drain(self.queue);
     links_close(self.links);
     http_drain(self.http);
     watchmen_drain(self.watchmen);

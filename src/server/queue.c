@@ -371,6 +371,7 @@ static void tick(void *ctx) {
     if (q->is_stopping) return;
     queue_retry_tick(q, clock_boot_ns());
     queue_asks_end(q, NULL, clock_boot_ns());
+    queue_waits_tick(q);
     drop_ended(q, clock_real_ns());
     q->is_gpus_old = true;
     queue_want_pass(q); /* estimates, limits and deadlines move with the time */
@@ -465,6 +466,7 @@ void queue_free(struct queue *q) {
         q->asks = a->next;
         free(a);
     }
+    queue_waits_free(q);
     queue_flush_free(q->flush);
     free(q);
 }

@@ -94,6 +94,15 @@ int queue_cordon(struct queue *q, const char *uuid, const char *reason, const ch
 
 struct queue_job *queue_find(const struct queue *q, int64_t id); /* NULL: unknown, or over for long */
 
+/* Where a job stands, as a word: another one when its state, its runs or its priority are others. */
+#define QUEUE_STAGE 20
+void queue_stage(const struct queue_job *j, char ret[QUEUE_STAGE]);
+/* `done` is called once, when the job has left this stage, for_ns is over, or the server ends. False: it never will be, for the
+ * job has left it already, is over or not known. */
+bool queue_wait(struct queue *q, int64_t job, const char *stage, int64_t for_ns, void (*done)(void *ctx), void *ctx);
+/* The server is about to end: whoever waits is answered now. Accepts NULL. */
+void queue_drain(struct queue *q);
+
 /* "waiting", "running", "gpus" and "plan": keys for an open object. */
 void queue_json(struct queue *q, struct buf *b, size_t limit);
 /* A job with its place, reason and estimate where it waits. */

@@ -246,6 +246,7 @@ static void done(void *ctx, int result, const struct error *e) {
     }
     for (size_t i = 0; i < f->thens.count; i++) then_do(q, &f->thens.of[i]);
     CRASH_POINT();
+    for (size_t i = 0; i < f->jobs.count; i++) queue_waits_look(q, f->jobs.of[i].row.id);
     queue_flush_free(f);
     if (q->flush) queue_settle_soon(q);
 }

@@ -201,6 +201,7 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
         json_nil(b);
     put_time(b, "starts_at", j->starts_ns);
     put_text(b, "sooner", j->sooner);
+    put_text(b, "stage", j->stage);
     json_close(b, '}');
 }
 
@@ -243,7 +244,9 @@ static void put_job(struct queue *q, struct buf *b, const struct queue_job *j, c
     struct queue_job_row row;
     struct queue_run_row run;
     static const struct queue_reason none;
+    char stage[QUEUE_STAGE];
     if (!why) why = &none;
+    queue_stage(j, stage);
     row_of(j, &row);
     shown_run(j, only, &gpus, &run);
     if (only) row.state = (uint8_t)only->state;
@@ -257,7 +260,8 @@ static void put_job(struct queue *q, struct buf *b, const struct queue_job *j, c
                                  .why = why->why,
                                  .place = why->place,
                                  .starts_ns = why->starts_ns,
-                                 .sooner = why->sooner};
+                                 .sooner = why->sooner,
+                                 .stage = stage};
     if (only && j->elements > 1) out.element = job_element_number(&j->spec, only->of.key.element);
     queue_json_row(q, b, &out);
 }

@@ -11,6 +11,7 @@ struct queue_json_job {
     const uint32_t *counts;          /* of its elements by state; NULL: it has one */
     const char *why, *sooner;        /* "": nothing to say */
     int64_t place, starts_ns;        /* 0: not known */
+    const char *stage;               /* NULL: it is over for long */
 };
 
 /* An object. */

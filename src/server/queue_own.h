@@ -102,7 +102,9 @@ struct queue_ask_open { /* a SEAL or LOG_ASK that waits for its answer */
     void *ctx;
 };
 
-struct flush; /* queue_flush.c */
+struct flush;      /* queue_flush.c */
+struct queue_wait; /* queue_wait.c */
+#define QUEUE_WAITS 64
 struct queue_spawner;
 
 struct queue {
@@ -129,7 +131,8 @@ struct queue {
     uint64_t request;
     struct flush *flush; /* what the next commit carries; NULL: nothing yet */
     size_t touched;      /* jobs that may have something to write */
-    bool is_posted, wants_pass, is_gpus_old, is_writing, is_stopping;
+    bool is_posted, wants_pass, is_gpus_old, is_writing, is_stopping, is_draining;
+    struct queue_wait *waits[QUEUE_WAITS];                   /* by the job's number */
     size_t dependents;                                       /* jobs that wait for another */
     const struct queue_spawner *spawner[QUEUE_PARENT_COUNT]; /* queue_spawn.h */
     int64_t pass_ns;                                         /* how long the last pass took */

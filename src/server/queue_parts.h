@@ -106,6 +106,11 @@ void queue_explain_jobs(struct queue *q, const struct queue_job *const *jobs, si
 /* Items of an open list: what runs, and what these jobs that wait may expect. */
 void queue_plan_json(struct queue *q, struct buf *b, const struct queue_job *const *jobs, size_t count);
 
+/* ---- queue_wait.c ---- */
+void queue_waits_look(struct queue *q, int64_t job);
+void queue_waits_tick(struct queue *q);
+void queue_waits_free(struct queue *q);
+
 /* ---- queue_notify.c ---- */
 void queue_notify(struct queue *q, const struct queue_job *j, const struct event *ev);
 

@@ -3,10 +3,12 @@ fixtures: a test file that imports them has a machine of its own."""
 
 import json
 import subprocess
+from contextlib import closing
 
 import pytest
 
 from instance import GPUMGR, Instance, clean_env
+from server import UnixConnection
 from simulator import Simulator, wait_for
 
 ADA, BOB = 61001, 61002  # users of nobody: numbers are enough for a kernel
@@ -29,7 +31,7 @@ def box(tmp_path_factory):
 def idle(box):
     """Every test begins and ends with an empty queue."""
     yield
-    for job in ask(box, "jobs", "--json", "--state", "waiting")["jobs"] + queue(box)["running"]:
+    for job in (now := queue(box))["waiting"] + now["running"]:
         gpumgr(box, "cancel", job["id"])
     wait_for(lambda: not queue(box)["running"] and not queue(box)["waiting"], "the queue is empty", 30)
     wait_for(lambda: verdicts(box) == ["free", "free"], "both GPUs are free again", 30)
@@ -83,3 +85,13 @@ def state(box, number, *states):
         return wait_for(lambda: (j := job(box, number))["state"] in states and j, f"job {number} is {states}", 30)
     except AssertionError:
         raise AssertionError(f"not {states}: {job(box, number)}") from None
+
+
+def api(box, path, method="GET", body=None, **headers):
+    """Status and document of a call, as root over the Unix socket."""
+    with closing(UnixConnection(box.dir / "run/server/api.sock")) as connection:
+        connection.request(method, f"/api/v1/{path}", body if body is None else json.dumps(body),
+                           {"Content-Type": "application/json", **headers} if body is not None else headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text else None
