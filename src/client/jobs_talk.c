@@ -5,15 +5,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 
-enum { SEND_MS = 10000, ANSWER_MS = 60000, FRAME_BYTES = 2 << 20 };
+enum {
+    SEND_MS = 10000,
+    ANSWER_MS = 60000,
+    FRAME_BYTES = WIRE_FRAME_MAX - (64 << 10),
+    AGAIN_MS = 100,
+    HOST_DOWN_MS = 10000,
+    LOST_MS = 60000
+};
 
 static int not_running(struct error *e) {
     return fail(e, -ENOTCONN, "no gpumgr runs here that takes jobs; `gpumgr up` starts one");
@@ -126,43 +135,77 @@ static int look_around(struct jobs_submit *s, struct buf *environment, struct er
     return 0;
 }
 
-/* How many were taken: where they are large, the node may take only the first of them. */
-static int submit_some(struct jobs_talk *t, struct jobs_submit *s, const char *records, const size_t *len,
-                       int64_t *ret_first, struct error *e) {
-    AUTO(buf_done) struct buf b = {0};
+static int submit_all(struct jobs_talk *t, struct jobs_submit *s, const struct jobs_batch *b, int64_t *ret_first,
+                      struct error *e) {
+    AUTO(buf_done) struct buf out = {0};
     struct wire_job_result result = {0};
+    const char *at = b->records.s;
     s->request = ++t->request;
-    size_t from = jobs_begin_submit(&b, s);
-    for (unsigned i = 0; i < s->count; records += len[i++]) jobs_add_submit(&b, records, len[i]);
-    wire_end(&b, from);
-    int r = jobs_talk_send(t, &b, e);
+    size_t from = jobs_begin_submit(&out, s);
+    for (size_t i = 0; i < b->count; at += b->len[i++]) jobs_add_submit(&out, at, b->len[i]);
+    jobs_tail_submit(&out, s);
+    wire_end(&out, from);
+    int r = jobs_talk_send(t, &out, e);
+    if (r >= 0) r = jobs_talk_result(t, s->request, &result, e);
     if (r < 0) return r;
-    r = jobs_talk_result(t, s->request, &result, e);
-    if (r == -ECONNRESET || r == -ETIMEDOUT)
-        return fail(e, r, "the node went away before it said whether it took the job; `gpumgr jobs` shows it if so");
-    if (r < 0) return r;
-    if (!result.count || result.count > s->count) return fail(e, -EPROTO, "the node's answer makes no sense");
+    if (result.count != b->count) return fail(e, -EPROTO, "the node's answer makes no sense");
     *ret_first = result.first;
-    return (int)result.count;
+    return 0;
+}
+
+/* By this the server knows what it has taken already, though its answer did not come. */
+static int make_key(char *ret, size_t room, struct error *e) {
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return fail_errno(e, errno, "getrandom");
+    for (size_t i = 0; i < sizeof bytes; i++) snprintf(ret + 2 * i, room - 2 * i, "%02x", bytes[i]);
+    return 0;
+}
+
+/* Of these the server makes something else than jobs, and knows no key of theirs. */
+static bool is_kept(const struct jobs_batch *b) {
+    const char *at = b->records.s;
+    for (size_t i = 0; i < b->count; at += b->len[i++]) {
+        struct job_spec spec;
+        if (job_decode(at, b->len[i], &spec, NULL) < 0 || spec.service.count) return true;
+    }
+    return false;
+}
+
+static int check_size(const struct jobs_batch *b, const struct buf *environment, struct error *e) {
+    if (b->count > JOBS_SUBMIT_MAX)
+        return fail(e, -EINVAL, "%zu jobs: %u can be handed in at once; nothing was taken", b->count, JOBS_SUBMIT_MAX);
+    if (b->records.len + environment->len + 8 * b->count > FRAME_BYTES)
+        return fail(e, -EINVAL, "%.1f MiB of jobs: %.1f can be handed in at once; nothing was taken",
+                    (double)b->records.len / (1 << 20), (double)FRAME_BYTES / (1 << 20));
+    return 0;
+}
+
+/* What a restart of node or server may take is waited for; who was never there is not. */
+static bool may_ask_again(int r, bool was_there, int64_t begin_ns) {
+    int64_t for_ns = clock_boot_ns() - begin_ns;
+    if (r == -EHOSTDOWN) return for_ns < HOST_DOWN_MS * NS_PER_MS;
+    bool is_lost = r == -ECONNRESET || r == -ETIMEDOUT || (was_there && r == -ENOTCONN);
+    return is_lost && for_ns < LOST_MS * NS_PER_MS;
 }
 
 int jobs_talk_submit(const char *dir, const struct jobs_batch *b, int64_t *ret_first, struct error *e) {
     AUTO(buf_done) struct buf environment = {0};
-    AUTO(jobs_talk_close) struct jobs_talk t = JOBS_TALK_CLOSED;
-    struct jobs_submit s = {0};
+    struct jobs_submit s = {.count = (uint16_t)b->count};
+    int64_t begin_ns = clock_boot_ns();
+    bool was_there = false;
     int r = look_around(&s, &environment, e);
-    if (r >= 0) r = jobs_talk_open(&t, dir, e);
-    const char *at = b->records.s;
-    for (size_t i = 0; r >= 0 && i < b->count;) {
-        size_t bytes = environment.len, n = 0;
-        int64_t first = 0;
-        while (i + n < b->count && n < JOBS_SUBMIT_MAX && (n == 0 || bytes + b->len[i + n] < FRAME_BYTES))
-            bytes += b->len[i + n++];
-        s.count = (uint16_t)n;
-        r = submit_some(&t, &s, at, b->len + i, &first, e);
-        if (r < 0 && i) return fail_in(e, r, "%zu of %zu jobs were taken", i, b->count);
-        if (r >= 0 && i == 0) *ret_first = first;
-        for (int taken = r; taken > 0; taken--) at += b->len[i++];
+    if (r >= 0) r = check_size(b, &environment, e);
+    if (r >= 0) r = make_key(s.key, sizeof s.key, e);
+    if (r < 0) return r;
+    for (bool can_repeat = !is_kept(b);;) {
+        AUTO(jobs_talk_close) struct jobs_talk t = JOBS_TALK_CLOSED;
+        r = jobs_talk_open(&t, dir, e);
+        was_there |= r >= 0;
+        if (r >= 0) r = submit_all(&t, &s, b, ret_first, e);
+        if (r >= 0 || !(can_repeat || r == -EHOSTDOWN) || !may_ask_again(r, was_there, begin_ns)) break;
+        nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * NS_PER_MS}, NULL);
     }
-    return r < 0 ? r : 0;
+    if (r == -ECONNRESET || r == -ETIMEDOUT)
+        return fail(e, r, "nobody said whether it was taken; `gpumgr jobs` shows it if so");
+    return r;
 }

@@ -42,6 +42,8 @@ void jobs_add_submit(struct buf *b, const void *record, size_t len) {
     buf_add(b, record, len);
 }
 
+void jobs_tail_submit(struct buf *b, const struct jobs_submit *s) { out_text(b, s->key); }
+
 static bool next_record(struct wire_in *in, const uint8_t **record, size_t *len) {
     *len = in_u32(in);
     *record = *len <= JOB_RECORD_MAX ? in_take(in, *len) : NULL;
@@ -65,6 +67,9 @@ int jobs_get_submit(const struct wire_frame *f, struct jobs_submit *ret, struct 
     size_t len;
     for (unsigned i = 0; i < s.count; i++)
         if (!next_record(&in, &record, &len)) return wire_bad(f, e);
+    s.len = (size_t)(in.at - s.at);
+    if (in.at < in.end) in_text(&in, s.key, sizeof s.key);
+    if (in.is_bad || !wire_key_is_good(s.key)) return wire_bad(f, e);
     *ret = s;
     return 0;
 }

@@ -25,7 +25,7 @@
 #define JOBS_ENVIRONMENT_MAX (256u << 10)
 #define JOBS_CWD_MAX 4096
 
-/* jobs_begin_submit, one jobs_add_submit for each job, wire_end. */
+/* jobs_begin_submit, one jobs_add_submit for each job, jobs_tail_submit where there is a key, wire_end. */
 struct jobs_submit {
     uint64_t request;
     uint32_t umask;
@@ -34,9 +34,11 @@ struct jobs_submit {
     uint16_t count;
     const uint8_t *at; /* records, for jobs_next_submit */
     size_t len;
+    char key[WIRE_KEY]; /* as in struct wire_submit */
 };
 size_t jobs_begin_submit(struct buf *b, const struct jobs_submit *s); /* its count is what will be added */
 void jobs_add_submit(struct buf *b, const void *record, size_t len);
+void jobs_tail_submit(struct buf *b, const struct jobs_submit *s);
 /* Refuses a count that is not what follows, and a record beyond JOB_RECORD_MAX. Whether a record makes sense is
  * job_decode's to say. */
 int jobs_get_submit(const struct wire_frame *f, struct jobs_submit *ret, struct error *e) MUST_CHECK;

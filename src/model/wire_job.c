@@ -89,6 +89,18 @@ void wire_add_submit(struct buf *b, const struct wire_sealed *s) {
     wire_put_sealed_job(b, s);
 }
 
+bool wire_key_is_good(const char *key) {
+    if (strlen(key) >= WIRE_KEY - 3) return false;
+    for (; *key; key++)
+        if (*key <= ' ' || *key > '~') return false;
+    return true;
+}
+
+void wire_tail_submit(struct buf *b, const struct wire_submit *s) {
+    out_text(b, s->key);
+    out_u8(b, s->is_part);
+}
+
 /* A record with a longer length than in_record's: a seal may need it. */
 static bool get_submit(struct wire_in *in, struct wire_sealed *ret) {
     size_t n;
@@ -111,6 +123,11 @@ int wire_get_submit(const struct wire_frame *f, struct wire_submit *ret, struct 
         if (!get_submit(&in, &one)) in.is_bad = true;
     if (in.is_bad || list.count == 0) return wire_bad(f, e);
     list.len = (size_t)(in.at - list.at);
+    if (in.at < in.end) {
+        in_text(&in, list.key, sizeof list.key);
+        list.is_part = in_flag(&in);
+        if (in.is_bad || !wire_key_is_good(list.key)) return wire_bad(f, e);
+    }
     *ret = list;
     return 0;
 }

@@ -40,7 +40,8 @@ struct wire_sealed {
 #define WIRE_SEAL_MAX (512u << 10)
 /* What it takes in a SUBMIT frame; a frame holds WIRE_SUBMIT_BYTES of them. */
 size_t wire_sealed_bytes(const struct wire_sealed *s);
-#define WIRE_SUBMIT_BYTES (WIRE_FRAME_MAX - 64)
+#define WIRE_SUBMIT_BYTES (WIRE_FRAME_MAX - 64 - WIRE_KEY)
+#define WIRE_SUBMIT_MOST (64u << 20) /* of all frames of a request together */
 
 struct wire_seal {
     uint64_t request;
@@ -71,15 +72,23 @@ struct wire_sealed_reply {
 void wire_put_sealed(struct buf *b, const struct wire_sealed_reply *s);
 int wire_get_sealed(const struct wire_frame *f, struct wire_sealed_reply *ret, struct error *e) MUST_CHECK;
 
-/* wire_begin_submit, one wire_add_submit for each job, wire_end. At least one. */
+#define WIRE_KEY 68 /* printable ASCII, at most 64 */
+/* "": none; else whether a key may be this. */
+bool wire_key_is_good(const char *key);
+
+/* wire_begin_submit, one wire_add_submit for each job, wire_tail_submit where there is a key or more follows, wire_end. At least
+ * one job. */
 struct wire_submit {
     uint64_t request;
     uint16_t count;
     const uint8_t *at;
     size_t len;
+    char key[WIRE_KEY]; /* of his own choice: what came with it before is not taken twice; "": none */
+    bool is_part;       /* more frames of this request follow: all of them are taken, or none */
 };
 size_t wire_begin_submit(struct buf *b, const struct wire_submit *s);
 void wire_add_submit(struct buf *b, const struct wire_sealed *s);
+void wire_tail_submit(struct buf *b, const struct wire_submit *s);
 int wire_get_submit(const struct wire_frame *f, struct wire_submit *ret, struct error *e) MUST_CHECK;
 bool wire_next_submit(struct wire_submit *list, struct wire_sealed *ret);
 

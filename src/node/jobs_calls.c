@@ -228,39 +228,67 @@ static int may_submit(const struct caller *c, struct error *e) {
     return fail(e, -EPERM, "this gpumgr is %s's and not root: it runs jobs of %s only", owner, owner);
 }
 
-/* As many as fit into a frame; the caller sees how many were taken. */
-static unsigned seal_all(struct jobs_submit *s, const struct seal_context *context, struct buf *frame,
-                         struct error *e) {
+/* A submission as frames for the server, one behind the other: all but the last say that more follows. */
+struct sealing {
+    struct buf frames, body; /* body: of the frame under way */
+    struct wire_submit head;
+};
+
+static void end_frame(struct sealing *s, bool is_part) {
+    s->head.is_part = is_part;
+    size_t from = wire_begin_submit(&s->frames, &s->head);
+    buf_add(&s->frames, s->body.s, s->body.len);
+    if (is_part || *s->head.key) wire_tail_submit(&s->frames, &s->head);
+    wire_end(&s->frames, from);
+    buf_clear(&s->body);
+    s->head.count = 0;
+}
+
+static int seal_one(struct sealing *to, const struct seal_context *context, const uint8_t *record, size_t len,
+                    struct error *e) {
     AUTO(buf_done) struct buf seal = {0};
+    struct job_spec spec;
+    unsigned elements, at_once;
+    int r = job_decode(record, len, &spec, e);
+    if (r >= 0) r = job_check(&spec, clock_real_ns(), e);
+    if (r >= 0) r = job_elements(&spec, &elements, &at_once, e);
+    if (r < 0) return r;
+    seal_make(context, record, len, &seal);
+    struct wire_sealed one = {.uid = context->uid,
+                              .record = record,
+                              .record_len = len,
+                              .seal = (const uint8_t *)seal.s,
+                              .seal_len = seal.len};
+    snprintf(one.user, sizeof one.user, "%s", context->user);
+    size_t bytes = wire_sealed_bytes(&one);
+    if (bytes > WIRE_SUBMIT_BYTES) return fail(e, -E2BIG, "the environment is too large for a job");
+    if (to->body.len + bytes > WIRE_SUBMIT_BYTES) end_frame(to, true);
+    wire_add_submit(&to->body, &one);
+    to->head.count++;
+    if (to->frames.len + to->body.len <= WIRE_SUBMIT_MOST) return 0;
+    return fail(e, -E2BIG,
+                "these jobs, each with your environment, are more than %u MiB; hand them in in parts, or as an array",
+                WIRE_SUBMIT_MOST >> 20);
+}
+
+static int seal_all(struct jobs_submit *s, const struct seal_context *context, struct sealing *to, struct error *e) {
     const uint8_t *record;
     size_t len;
-    unsigned n = 0;
-    while (jobs_next_submit(s, &record, &len)) {
-        struct job_spec spec;
-        unsigned elements, at_once;
-        int r = job_decode(record, len, &spec, e);
-        if (r >= 0) r = job_check(&spec, clock_real_ns(), e);
-        if (r >= 0) r = job_elements(&spec, &elements, &at_once, e);
-        if (r < 0) return 0;
-        buf_clear(&seal);
-        seal_make(context, record, len, &seal);
-        struct wire_sealed one = {.uid = context->uid,
-                                  .record = record,
-                                  .record_len = len,
-                                  .seal = (const uint8_t *)seal.s,
-                                  .seal_len = seal.len};
-        snprintf(one.user, sizeof one.user, "%s", context->user);
-        if (frame->len + wire_sealed_bytes(&one) > WIRE_SUBMIT_BYTES) break;
-        wire_add_submit(frame, &one);
-        n++;
-    }
-    if (!n) fail(e, -E2BIG, "the environment is too large for a job");
-    return n;
+    int r = s->count ? 0 : fail(e, -EINVAL, "there is no job in it");
+    while (r >= 0 && jobs_next_submit(s, &record, &len)) r = seal_one(to, context, record, len, e);
+    if (r >= 0) end_frame(to, false);
+    return r;
+}
+
+static void sealing_done(struct sealing *s) {
+    buf_done(&s->frames);
+    buf_done(&s->body);
 }
 
 static void on_submit(struct caller *c, const struct wire_frame *f) {
     static struct jobs_submit s; /* large; one thread */
-    AUTO(buf_done) struct buf body = {0}, groups = {0};
+    AUTO(buf_done) struct buf groups = {0};
+    AUTO(sealing_done) struct sealing sealing = {0};
     struct error e = {0};
     char user[64];
     if (jobs_get_submit(f, &s, &e) < 0) {
@@ -293,16 +321,14 @@ static void on_submit(struct caller *c, const struct wire_frame *f) {
         answer(c, WIRE_JOB_SUBMITTED, request, -EBUSY, "too many wait for the server's answer; try again");
         return;
     }
-    unsigned n = seal_all(&s, &context, &body, &e);
-    if (!n) {
+    sealing.head.request = p->id;
+    memcpy(sealing.head.key, s.key, sizeof sealing.head.key);
+    if (seal_all(&s, &context, &sealing, &e) < 0) {
         p->id = 0;
         answer(c, WIRE_JOB_SUBMITTED, request, e.code, e.text);
         return;
     }
-    struct buf *out = jobs_say_begin();
-    size_t from = wire_begin_submit(out, &(struct wire_submit){.request = p->id, .count = (uint16_t)n});
-    buf_add(out, body.s, body.len);
-    wire_end(out, from);
+    buf_add(jobs_say_begin(), sealing.frames.s, sealing.frames.len);
     jobs_say_end();
 }
 

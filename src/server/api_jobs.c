@@ -100,7 +100,7 @@ static int number_of(const char *text, int64_t *ret, struct error *e) {
 
 struct handing {
     struct call *call;
-    char node[64];
+    char node[64], key[WIRE_KEY]; /* key "": none was given */
     size_t count, cap, asked, answered;
     struct buf *record, *seal;
     struct wire_sealed *sealed;
@@ -146,7 +146,7 @@ static void submitted(void *ctx, int result, int64_t first, const struct error *
 }
 
 static void all_sealed(struct handing *h) {
-    struct queue_submit s = {h->sealed, h->count, h->node, h->call->who.name, QUEUE_BY_ACCOUNT};
+    struct queue_submit s = {h->sealed, h->count, h->node, h->call->who.name, QUEUE_BY_ACCOUNT, h->key};
     struct error e = h->error;
     for (size_t i = 0; i < h->count; i++) {
         h->sealed[i].record = (const uint8_t *)h->record[i].s;
@@ -235,9 +235,13 @@ int api_job_submit(struct call *c, struct error *e) {
     bool is_dry = is_true(call_query(c, "dry_run"));
     if (!c->who.user && !is_dry)
         return fail(e, -EACCES, "%s has no account here: hand jobs in with `gpumgr submit`, or sign in", c->who.name);
+    const char *key = http_field(&c->request->head, "idempotency-key");
+    if (key && (!*key || !wire_key_is_good(key)))
+        return fail(e, -EINVAL, "Idempotency-Key: 1 to 64 printable characters without blanks");
     struct handing *h = calloc(1, sizeof *h);
     if (!h) abort();
     h->call = c;
+    snprintf(h->key, sizeof h->key, "%s", key ? key : "");
     int64_t now_ns = clock_real_ns();
     int r = job_json_records(body->s, body->len, now_ns, take_record, h, e);
     if (r == 0) r = fail(e, -EINVAL, "jobs: there are none");

@@ -372,6 +372,7 @@ static void tick(void *ctx) {
     queue_retry_tick(q, clock_boot_ns());
     queue_asks_end(q, NULL, clock_boot_ns());
     queue_waits_tick(q);
+    queue_staged_end(q, NULL, clock_boot_ns());
     drop_ended(q, clock_real_ns());
     q->is_gpus_old = true;
     queue_want_pass(q); /* estimates, limits and deadlines move with the time */
@@ -413,6 +414,7 @@ static void left(void *ctx, struct live_node *n) {
     struct queue *q = ctx;
     q->is_gpus_old = true;
     queue_asks_end(q, n->name, 0);
+    queue_staged_end(q, n->name, 0);
     queue_want_pass(q);
 }
 
@@ -467,6 +469,7 @@ void queue_free(struct queue *q) {
         free(a);
     }
     queue_waits_free(q);
+    queue_staged_end(q, NULL, INT64_MAX);
     queue_flush_free(q->flush);
     free(q);
 }

@@ -49,6 +49,7 @@ struct queue_submit {
     size_t count;
     const char *node, *account; /* account "": it came over the node's socket */
     enum queue_origin origin;
+    const char *key; /* of the caller's choice: what he handed in by it before is not taken again; NULL or "": none */
 };
 /* first: the number of the first job. negative: none was taken. */
 typedef void (*queue_submitted_fn)(void *ctx, int result, int64_t first, const struct error *e);

@@ -104,6 +104,7 @@ struct queue_ask_open { /* a SEAL or LOG_ASK that waits for its answer */
 
 struct flush;      /* queue_flush.c */
 struct queue_wait; /* queue_wait.c */
+struct queue_staged;
 #define QUEUE_WAITS 64
 struct queue_spawner;
 
@@ -132,6 +133,7 @@ struct queue {
     struct flush *flush; /* what the next commit carries; NULL: nothing yet */
     size_t touched;      /* jobs that may have something to write */
     bool is_posted, wants_pass, is_gpus_old, is_writing, is_stopping, is_draining;
+    struct queue_staged *staged;                             /* queue_submit.c */
     struct queue_wait *waits[QUEUE_WAITS];                   /* by the job's number */
     size_t dependents;                                       /* jobs that wait for another */
     const struct queue_spawner *spawner[QUEUE_PARENT_COUNT]; /* queue_spawn.h */

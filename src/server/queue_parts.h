@@ -80,6 +80,7 @@ void queue_retry_tick(struct queue *q, int64_t now_ns);
 int queue_job_begin(struct queue_job *j, struct queue_job_row *row, struct error *e) MUST_CHECK;
 int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
 int queue_take_control(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+void queue_staged_end(struct queue *q, const char *node, int64_t now_ns); /* node NULL: those that wait for too long */
 void queue_cancel_elements(struct queue *q, struct queue_job *j, int64_t element, const char *text);
 
 /* ---- queue_ask.c ---- */

@@ -16,18 +16,31 @@ int queue_store_add(struct sql *db, const struct queue_job_row *rows, size_t cou
     int64_t first = 0;
     for (size_t i = 0; i < count; i++) {
         const struct queue_job_row *j = &rows[i];
-        int r = sql_do(
-            db, e,
-            "INSERT INTO jobs(submitted,uid,user,account,node,origin,priority,elements,at_once,is_held,state,"
-            "is_over,ended,text,record,seal,parent_kind,parent) VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0,'',?,?,?,?)",
-            "iisssiiiiiibbii", j->submitted_ns, (int64_t)j->uid, j->user, j->account, j->node, (int64_t)j->origin,
-            (int64_t)j->priority, (int64_t)j->elements, (int64_t)j->at_once, (int64_t)j->is_held, (int64_t)j->state,
-            j->record, j->record_len, j->seal, j->seal_len, (int64_t)j->parent_kind, j->parent);
+        int r =
+            sql_do(db, e,
+                   "INSERT INTO jobs(submitted,uid,user,account,node,origin,priority,elements,at_once,is_held,state,"
+                   "is_over,ended,text,record,seal,parent_kind,parent,ask,asked) "
+                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0,'',?,?,?,?,?,?)",
+                   "iisssiiiiiibbiisi", j->submitted_ns, (int64_t)j->uid, j->user, j->account, j->node,
+                   (int64_t)j->origin, (int64_t)j->priority, (int64_t)j->elements, (int64_t)j->at_once,
+                   (int64_t)j->is_held, (int64_t)j->state, j->record, j->record_len, j->seal, j->seal_len,
+                   (int64_t)j->parent_kind, j->parent, j->ask, j->ask ? (int64_t)count : 0);
         if (r < 0) return r;
         if (i == 0) first = sql_last_id(db);
     }
     *ret_first = first;
     return 0;
+}
+
+int queue_store_asked(struct sql *db, const char *ask, int64_t *ret_first, int64_t *ret_count, struct error *e) {
+    int64_t first = 0, count = 0;
+    int r = sql_int(db, &first, e, "SELECT id FROM jobs WHERE ask=?", "s", ask);
+    if (r == -ENOENT) return 0;
+    if (r >= 0) r = sql_int(db, &count, e, "SELECT asked FROM jobs WHERE id=?", "i", first);
+    if (r < 0) return r;
+    *ret_first = first;
+    *ret_count = count;
+    return 1;
 }
 
 int queue_store_job(struct sql *db, const struct queue_job_row *j, struct error *e) {

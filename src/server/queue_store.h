@@ -30,6 +30,7 @@ struct queue_job_row {
     bool is_held; /* by somebody, until he lets it go */
     const void *record, *seal;
     size_t record_len, seal_len;
+    const char *ask; /* of the first of several: by what it was asked for (not read back); NULL */
 };
 
 struct queue_run_row {
@@ -56,6 +57,9 @@ struct queue_usage {
 
 /* Numbers follow each other from *ret_first on; none is ever used twice. All or nothing. */
 int queue_store_add(struct sql *db, const struct queue_job_row *rows, size_t count, int64_t *ret_first, struct error *e)
+    MUST_CHECK;
+/* The first job that was asked for by this, and how many came with it. 1; 0: none was; negative. */
+int queue_store_asked(struct sql *db, const char *ask, int64_t *ret_first, int64_t *ret_count, struct error *e)
     MUST_CHECK;
 /* State, text, end, priority and hold of a job. */
 int queue_store_job(struct sql *db, const struct queue_job_row *j, struct error *e) MUST_CHECK;

@@ -9,6 +9,9 @@
 #include "server/queue_own.h"
 #include "server/queue_spawn.h"
 
+#define QUEUE_ASK 240
+#define STAGED_NS (60 * NS_PER_S) /* the next frame of a submission is waited for so long */
+
 /* ---- what this machine can never run ---- */
 
 static int check_scope(const struct queue *q, const struct job_spec *s, const char *node, struct error *e) {
@@ -97,6 +100,8 @@ struct submission {
     size_t count;
     struct buf seals;
     int64_t first;
+    char ask[QUEUE_ASK]; /* "": no key */
+    bool is_known;       /* it was taken before: by an answer that got lost */
     queue_submitted_fn done;
     void *ctx;
 };
@@ -123,9 +128,20 @@ static int check_after(struct sql *db, const struct queue_job *j, struct error *
     return 0;
 }
 
+static int look_for(struct sql *db, struct submission *s, struct error *e) {
+    int64_t count = 0;
+    int r = *s->ask ? queue_store_asked(db, s->ask, &s->first, &count, e) : 0;
+    s->is_known = r > 0;
+    if (r > 0 && count != (int64_t)s->count)
+        return fail(e, -EEXIST, "that key was used before, for %lld job%s from %lld on", (long long)count,
+                    count == 1 ? "" : "s", (long long)s->first);
+    return r;
+}
+
 static int add_work(struct sql *db, void *ctx, struct error *e) {
     struct submission *s = ctx;
-    int r = 0;
+    int r = look_for(db, s, e);
+    if (r != 0) return r < 0 ? r : 0;
     for (size_t i = 0; r >= 0 && i < s->count; i++) r = check_after(db, s->job[i], e);
     return r < 0 ? r : queue_store_add(db, s->row, s->count, &s->first, e);
 }
@@ -145,7 +161,7 @@ static void add_done(void *ctx, int result, const struct error *e) {
     struct submission *s = ctx;
     struct queue *q = s->queue;
     CRASH_POINT();
-    for (size_t i = 0; result >= 0 && i < s->count; i++) {
+    for (size_t i = 0; result >= 0 && !s->is_known && i < s->count; i++) {
         struct queue_job *j = s->job[i];
         s->job[i] = NULL;
         j->id = s->first + (int64_t)i;
@@ -213,6 +229,9 @@ int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitt
     s->queue = q;
     s->done = done;
     s->ctx = ctx;
+    if (from->key && *from->key) /* nobody can use another's: it is his who asks */
+        snprintf(s->ask, sizeof s->ask, "%d:%.63s:%u:%.63s:%.64s", (int)from->origin, from->node, from->jobs[0].uid,
+                 from->account, from->key);
     s->job = calloc(from->count, sizeof(void *));
     s->row = calloc(from->count, sizeof *s->row);
     if (!s->job || !s->row) abort();
@@ -223,6 +242,7 @@ int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitt
     for (; r >= 0 && s->count < from->count; s->count++) r = take_one(s, from, s->count, now_ns, e);
     if (r < 0 && from->count > 1) r = fail_in(e, r, "job %zu of %zu", s->count, from->count);
     size_t at = 0;
+    if (*s->ask) s->row[0].ask = s->ask;
     for (size_t i = 0; r >= 0 && i < s->count; i++) {
         s->row[i].seal = s->seals.s + at;
         at += s->row[i].seal_len;
@@ -257,20 +277,80 @@ static void reply_done(void *ctx, int result, int64_t first, const struct error 
     free(p);
 }
 
+/* ---- in several frames ---- */
+
+/* What has come of a submission that one frame cannot hold. Nothing of it is anybody's before the last frame is there. */
+struct queue_staged {
+    struct queue_staged *next;
+    char node[64];
+    uint64_t request;
+    int64_t until_ns;
+    struct buf frames; /* bodies, one behind the other */
+    size_t count;
+};
+
+static struct queue_staged **staged_at(struct queue *q, const char *node, uint64_t request) {
+    struct queue_staged **at = &q->staged;
+    while (*at && ((*at)->request != request || strcmp((*at)->node, node) != 0)) at = &(*at)->next;
+    return at;
+}
+
+static void staged_drop(struct queue_staged **at) {
+    struct queue_staged *s = *at;
+    *at = s->next;
+    buf_done(&s->frames);
+    free(s);
+}
+
+void queue_staged_end(struct queue *q, const char *node, int64_t now_ns) {
+    for (struct queue_staged **at = &q->staged; *at;)
+        if (node ? strcmp((*at)->node, node) == 0 : (*at)->until_ns <= now_ns)
+            staged_drop(at);
+        else
+            at = &(*at)->next;
+}
+
+/* Puts a frame away; with the last one *ret_bytes holds all of them. How many jobs there are by then. */
+static size_t stage(struct queue *q, const char *node, const struct wire_submit *list, struct buf *ret_bytes) {
+    struct queue_staged **at = staged_at(q, node, list->request), *s = *at;
+    if (!s) {
+        s = *at = calloc(1, sizeof *s);
+        if (!s) abort();
+        snprintf(s->node, sizeof s->node, "%s", node);
+        s->request = list->request;
+    }
+    s->until_ns = clock_boot_ns() + STAGED_NS;
+    if (s->frames.len + list->len <= WIRE_SUBMIT_MOST) buf_add(&s->frames, list->at, list->len);
+    s->count += list->count;
+    size_t count = s->count;
+    if (list->is_part) return count;
+    *ret_bytes = TAKE_STRUCT(s->frames);
+    staged_drop(at);
+    return count;
+}
+
 int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) {
+    AUTO(buf_done) struct buf bytes = {0};
     struct wire_submit list;
     int r = wire_get_submit(f, &list, e);
     if (r < 0) return r;
-    struct wire_sealed *jobs = calloc(list.count ? list.count : 1, sizeof *jobs);
+    size_t all = list.count, count = 0;
+    if (list.is_part || *staged_at(q, n->name, list.request)) {
+        all = stage(q, n->name, &list, &bytes);
+        if (list.is_part) return 0;
+        list.at = (const uint8_t *)bytes.s;
+        list.len = bytes.len;
+    }
+    struct wire_sealed *jobs = calloc(all, sizeof *jobs);
     struct reply *p = calloc(1, sizeof *p);
     if (!jobs || !p) abort();
-    size_t count = 0;
-    *p = (struct reply){.queue = q, .request = list.request, .count = list.count};
+    *p = (struct reply){.queue = q, .request = list.request, .count = (uint32_t)all};
     snprintf(p->node, sizeof p->node, "%s", n->name);
-    while (count < list.count && wire_next_submit(&list, &jobs[count])) count++;
-    struct queue_submit s = {jobs, count, n->name, "", QUEUE_BY_SOCKET};
+    while (count < all && wire_next_submit(&list, &jobs[count])) count++;
+    struct queue_submit s = {jobs, count, n->name, "", QUEUE_BY_SOCKET, list.key};
     struct error why;
-    r = queue_submit(q, &s, reply_done, p, &why);
+    r = count < all ? fail(&why, -E2BIG, "these jobs are more than %u MiB together", WIRE_SUBMIT_MOST >> 20)
+                    : queue_submit(q, &s, reply_done, p, &why);
     if (r < 0) reply_done(p, r, 0, &why); /* his mistake, not the node's: the connection stays */
     free(jobs);
     return 0;

@@ -67,6 +67,11 @@ static const char *const steps[] = {
     "ALTER TABLE jobs ADD COLUMN parent_kind INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN parent INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX jobs_parent ON jobs(parent_kind, parent, id) WHERE parent_kind<>0;",
+
+    /* What the caller asked for it by (queue_submit.key), on the first of the jobs that came together; asked: how many. */
+    "ALTER TABLE jobs ADD COLUMN ask TEXT;"
+    "ALTER TABLE jobs ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;"
+    "CREATE UNIQUE INDEX jobs_ask ON jobs(ask) WHERE ask IS NOT NULL;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

@@ -191,6 +191,7 @@ static bool call_frame(const struct wire_frame *f, struct buf *again, struct err
             need(jobs_next_submit(&submit, &record, &len));
             jobs_add_submit(again, record, len);
         }
+        if (*submit.key) jobs_tail_submit(again, &submit);
         wire_end(again, from);
     } else if (f->type == WIRE_CALL_FOLLOW) {
         if (jobs_get_follow(f, &follow, e) < 0) return false;
@@ -219,7 +220,8 @@ static bool job_list(const struct wire_frame *f, struct buf *again, struct error
             need(ENDS(sealed.user));
             wire_add_submit(again, &sealed);
         }
-        need(seen == submit.count);
+        need(seen == submit.count && ENDS(submit.key));
+        if (*submit.key || submit.is_part) wire_tail_submit(again, &submit);
     } else if (f->type == WIRE_JOB_RUNS) {
         if (wire_get_runs(f, &runs, e) < 0) return false;
         from = wire_begin_runs(again, runs.count);

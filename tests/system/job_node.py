@@ -279,18 +279,21 @@ class JobNode:
             assert self.news.wait_for(lambda: request in self.answers, timeout), "no answer"
             return self.answers.pop(request)
 
-    def submit_soon(self, records, uid=None, user=None):
+    def submit_soon(self, records, uid=None, user=None, key=None, part_of=0, is_part=False):
+        """key: what came by it before is not taken twice. is_part: more frames of this request (part_of it) follow."""
         with self.news:
-            self.request += 1
-            request = self.request
+            self.request += not part_of
+            request = part_of or self.request
         body = struct.pack("<QH", request, len(records))
         for rec in records:
             body += blob(self.sealed(rec, uid, user))
+        if key is not None or is_part:
+            body += text(key or "") + struct.pack("<B", is_part)
         self.say(SUBMIT, body)
         return request
 
-    def submit(self, *records, uid=None, user=None):
-        return self.wait_answer(self.submit_soon(records, uid, user))
+    def submit(self, *records, uid=None, user=None, key=None):
+        return self.wait_answer(self.submit_soon(records, uid, user, key))
 
     def control(self, verb, job, element=-1, value=0, uid=None):
         with self.news:

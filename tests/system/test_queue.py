@@ -286,7 +286,7 @@ def member(server):
     signed = server.tcp("POST", "/api/v1/session", {"link": secret.split("=")[-1]}, Origin=server.url)
     cookie = signed.cookie()
     csrf = server.tcp("GET", "/api/v1/session", Cookie=cookie).json["csrf"]
-    return lambda method, path, body=None: server.tcp(method, path, body, Cookie=cookie, X_CSRF_Token=csrf, Origin=server.url)
+    return lambda method, path, body=None, **more: server.tcp(method, path, body, Cookie=cookie, X_CSRF_Token=csrf, Origin=server.url, **more)
 
 
 def test_handing_in_by_the_api(server, node, member):
@@ -308,6 +308,45 @@ def test_handing_in_by_the_api(server, node, member):
     held = member("POST", "/api/v1/jobs", {"command": ["hold"], "gpus": 4}).json["id"]
     wait_for(lambda: running(node) == [held], "it runs")
     assert member("DELETE", f"/api/v1/jobs/{held}").status == 200
+
+
+def test_a_key_takes_jobs_once(server, node, member):
+    hold = [job_record(("hold",), gpus=4, name=f"k{i}") for i in range(2)]
+    first = node.submit(*hold, key="abc")
+    assert first["result"] == 0 and node.submit(*hold, key="abc") == first
+    other = node.submit(hold[0], key="abc")
+    assert other["result"] < 0 and "used before, for 2 jobs" in other["text"]
+    theirs = node.submit(*hold, key="abc", uid=4711, user="bob")
+    assert theirs["first"] == first["first"] + 2, "a key is his who uses it"
+    one = member("POST", "/api/v1/jobs", {"command": ["hold"]}, Idempotency_Key="abc")
+    assert one.status == 201 and one.json["id"] == theirs["first"] + 2
+    assert member("POST", "/api/v1/jobs", {"command": ["hold"]}, Idempotency_Key="abc").json == one.json
+    several = member("POST", "/api/v1/jobs", {"jobs": [{"command": ["hold"]}] * 2}, Idempotency_Key="abc")
+    assert several.status == 409 and "used before, for 1 job from" in several.json["error"]["message"]
+    assert member("POST", "/api/v1/jobs", {"command": ["hold"]}, Idempotency_Key="two words").status == 400
+    server.stop(kill=True)
+    server.start()
+    with JobNode(server.dir / "run/server/link.sock", node.books) as again:
+        assert again.submit(*hold, key="abc")["first"] == first["first"], "a server that was killed knows it, too"
+    assert len(server.unix("GET", "/api/v1/jobs?limit=100").json["jobs"]) == 5
+
+
+def test_frames_of_one_submission_are_taken_together(server, node):
+    hold = job_record(("hold",), gpus=4)
+    request = node.submit_soon([hold] * 3, is_part=True)
+    before = node.submit(hold)["first"]
+    node.submit_soon([hold] * 2, part_of=request, is_part=True)
+    node.submit_soon([hold], part_of=request)
+    answer = node.wait_answer(request)
+    assert answer["result"] == 0 and answer["count"] == 6 and answer["first"] == before + 1
+    bad = node.submit_soon([hold] * 3, is_part=True)
+    node.submit_soon([job_record(("hold",), gpus=9)], part_of=bad)
+    answer = node.wait_answer(bad)
+    assert answer["result"] < 0 and "job 4 of 4" in answer["text"]
+    lost = node.submit_soon([hold] * 3, is_part=True)  # and its node goes before the rest
+    node.close()
+    with JobNode(server.dir / "run/server/link.sock", node.books) as again:
+        assert again.submit(hold)["first"] == before + 7, f"nothing of {lost} was taken"
 
 
 def test_an_account_that_is_nobody_here(server, node, member):
