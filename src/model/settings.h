@@ -28,6 +28,7 @@ struct settings {
     double jobs_fair_half_life_h, jobs_user_gpu_hours, watchmen_keep_h;
     char watchmen_listen[128], watchmen_token[128];
     char jobs_users_file[256], jobs_run_as[64], jobs_mount_roots[512];
+    bool jobs_notify_command;
     int outside, outside_when, outside_warn_s, outside_end_s;
     char outside_except[1024];
     int jobs_log_max_mb, jobs_free_memory_mb, jobs_idle_warn_s, jobs_idle_end_s;

@@ -25,6 +25,7 @@
 #include "node/account.h"
 #include "node/announce.h"
 #include "node/jobs_own.h"
+#include "node/notices.h"
 #include "node/seal.h"
 #include "node/tasks.h"
 #include "run/log.h"
@@ -64,7 +65,7 @@ static void quieten(int fd) {
 int jobs_fd(void) { return self.to_main; }
 
 bool jobs_take(const struct wire_frame *f) {
-    if (f->type < WIRE_JOB_SEAL || f->type > WIRE_JOB_LOG_ASK) return false;
+    if ((f->type < WIRE_JOB_SEAL || f->type > WIRE_JOB_LOG_ASK) && f->type != WIRE_JOB_NOTICE) return false;
     pthread_mutex_lock(&self.lock);
     size_t from = wire_begin(&self.in, (enum wire_type)f->type);
     buf_add(&self.in, f->body, f->len);
@@ -209,6 +210,7 @@ static void on_seal(const struct wire_frame *f) {
     reply.request = ask.request;
     int r = account_find(&jobs_own.settings, jobs_own.runs.where.dir, ask.account, ask.is_admin, user, sizeof user, &e);
     if (r >= 0) r = job_decode(ask.record, ask.record_len, &spec, &e);
+    if (r >= 0) r = notices_admit(&spec, jobs_own.settings.jobs_notify_command, &e);
     if (r >= 0) r = account_login(user, ask.account, &keep, &c, &e);
     if (r < 0) {
         reply.result = r;
@@ -241,6 +243,7 @@ static void on_frame(const struct wire_frame *f) {
     case WIRE_JOB_STORED: on_stored(f); break;
     case WIRE_JOB_RUNS: on_runs(f); break;
     case WIRE_JOB_LOG_ASK: on_log_ask(f); break;
+    case WIRE_JOB_NOTICE: notices_take(f); break;
     default: break;
     }
 }

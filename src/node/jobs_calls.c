@@ -20,6 +20,7 @@
 #include "model/jobs_socket.h"
 #include "node/account.h"
 #include "node/jobs_own.h"
+#include "node/notices.h"
 #include "node/seal.h"
 #include "run/stop.h"
 
@@ -252,6 +253,7 @@ static int seal_one(struct sealing *to, const struct seal_context *context, cons
     int r = job_decode(record, len, &spec, e);
     if (r >= 0) r = job_check(&spec, clock_real_ns(), e);
     if (r >= 0) r = job_elements(&spec, &elements, &at_once, e);
+    if (r >= 0) r = notices_admit(&spec, jobs_own.settings.jobs_notify_command, e);
     if (r < 0) return r;
     seal_make(context, record, len, &seal);
     struct wire_sealed one = {.uid = context->uid,

@@ -28,6 +28,7 @@
 #include "node/host.h"
 #include "node/jobs.h"
 #include "node/names.h"
+#include "node/notices.h"
 #include "node/orders.h"
 #include "node/outside.h"
 #include "node/run_image.h"
@@ -277,6 +278,7 @@ int main(int argc, char **argv) {
     struct error e;
     if (argc == 4 && strcmp(argv[1], "container") == 0) return run_image(argv[2], argv[3]);
     if (argc == 4 && strcmp(argv[1], "container-end") == 0) return run_image_end(argv[2], argv[3]);
+    if (argc == 3 && strcmp(argv[1], "say") == 0) return notices_say(argv[2]);
     CRASH_POINT_AS("node");
     log_open("node", LOG_INFO);
     if (argc != 5 || strcmp(argv[1], "attend") != 0) {

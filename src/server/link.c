@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "server/link_own.h"
 
-#define LINKS_MAX 128               /* a node has two: one for streams */
+#define LINKS_MAX 128            /* a node has two: one for streams */
 #define LINK_STREAMS "flow.sock" /* beside the link's own */
 #define ORDER_NS (10 * NS_PER_S)
 #define ORDERS_MAX 256
@@ -187,7 +187,8 @@ static int take_result(struct link *k, const struct wire_frame *f, struct error 
 }
 
 static bool is_of_jobs(const struct wire_frame *f) {
-    return f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FIGURES && f->version == WIRE_VERSION;
+    bool is_it = (f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FIGURES) || f->type == WIRE_JOB_NOTICED;
+    return is_it && f->version == WIRE_VERSION;
 }
 
 static int take_jobs(struct link *k, const struct wire_frame *f, struct error *e) {

@@ -315,6 +315,7 @@ static int load_work(struct sql *db, void *ctx, struct error *e) {
     const struct queue_ask ask = {.states = BIT(JOB_DONE), .limit = PAST_LOADED, .runs_most = 1};
     int r = queue_store_read(db, clock_real_ns() / HOUR_NS - QUEUE_WEEK_H, &reader, e);
     if (r >= 0) r = load_afters(db, ctx, e);
+    if (r >= 0) r = queue_letters_load(ctx, db, e);
     return r < 0 ? r : queue_store_list(db, &ask, &likes, e);
 }
 
@@ -377,6 +378,7 @@ static void tick(void *ctx) {
     q->is_gpus_old = true;
     queue_want_pass(q); /* estimates, limits and deadlines move with the time */
     queue_wanted_tick(q);
+    queue_letters_tick(q);
     if (++ticks % TRIM_TICKS == 0) {
         struct error e;
         if (state_submit(q->state, trim_work, NULL, q, &e) < 0) log_line(LOG_WARN, "jobs_trim", -1, "%s", e.text);
@@ -391,6 +393,7 @@ static int take(void *ctx, struct live_node *n, const struct wire_frame *f, stru
     case WIRE_JOB_SUBMIT: return queue_take_submit(q, n, f, e);
     case WIRE_JOB_CONTROL: return queue_take_control(q, n, f, e);
     case WIRE_JOB_RUN: return queue_take_run(q, n, f, e);
+    case WIRE_JOB_NOTICED: return queue_take_noticed(q, n, f, e);
     case WIRE_JOB_FIGURES: return queue_take_figures(q, n, f, e);
     case WIRE_JOB_FREE: return queue_take_free(q, n, f, e);
     case WIRE_JOB_SEALED: return queue_take_sealed(q, f, e);
@@ -454,6 +457,7 @@ void queue_free(struct queue *q) {
     for (size_t i = 0; i < q->count; i++) queue_job_free(q->job[i]);
     free(q->job);
     queue_gpus_done(q);
+    queue_letters_done(q);
     for (size_t i = 0; i < q->users; i++) free(q->user[i].name);
     free(q->user);
     likes_done(&q->likes);

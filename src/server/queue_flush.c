@@ -46,6 +46,7 @@ struct flush {
     LIST(struct run_item) runs;
     LIST(struct job_item) jobs;
     LIST(struct usage_item) usages;
+    LIST(struct letter_row) letters; /* with texts of their own */
     LIST(struct then) thens;
     LIST(int64_t) touched; /* numbers of jobs whose rows are made when it is written */
 };
@@ -75,10 +76,12 @@ void queue_flush_free(struct flush *f) {
     for (size_t i = 0; i < f->runs.count; i++) free(f->runs.of[i].gpus);
     for (size_t i = 0; i < f->jobs.count; i++) free(f->jobs.of[i].text);
     for (size_t i = 0; i < f->usages.count; i++) free(f->usages.of[i].user);
+    for (size_t i = 0; i < f->letters.count; i++) queue_letter_done(&f->letters.of[i]);
     for (size_t i = 0; i < f->thens.count; i++) buf_done(&f->thens.of[i].seal);
     free(f->runs.of);
     free(f->jobs.of);
     free(f->usages.of);
+    free(f->letters.of);
     free(f->thens.of);
     free(f->touched.of);
     free(f);
@@ -145,6 +148,12 @@ void queue_add_usage(struct queue *q, const struct queue_usage *u) {
     item->usage.user = item->user = queue_copy(u->user);
 }
 
+void queue_add_letter(struct queue *q, const struct letter_row *l) {
+    struct flush *f = pending(q);
+    *ADD(&f->letters) = queue_letter_copy(l);
+    queue_settle_soon(q);
+}
+
 void queue_then_grant(struct queue *q, const struct wire_run_key *k) {
     struct flush *f = pending(q);
     *ADD(&f->thens) = (struct then){.kind = THEN_GRANT, .key = *k};
@@ -175,6 +184,9 @@ static int work(struct sql *db, void *ctx, struct error *e) {
     CRASH_POINT();
     for (size_t i = 0; r >= 0 && i < f->jobs.count; i++) r = queue_store_job(db, &f->jobs.of[i].row, e);
     for (size_t i = 0; r >= 0 && i < f->usages.count; i++) r = queue_store_usage(db, &f->usages.of[i].usage, e);
+    for (size_t i = 0; r >= 0 && i < f->letters.count; i++)
+        r = letters_store_add(db, &f->letters.of[i], &f->letters.of[i].id, e);
+    CRASH_POINT();
     for (size_t i = 0; r >= 0 && i < f->thens.count; i++) {
         struct then *t = &f->thens.of[i];
         buf_clear(&t->seal);
@@ -228,9 +240,10 @@ static void put_back(struct queue *q, struct flush *f, const struct error *e) {
     if (!later) return;
     for (size_t i = 0; i < later->runs.count; i++) *ADD(&f->runs) = later->runs.of[i];
     for (size_t i = 0; i < later->usages.count; i++) *ADD(&f->usages) = later->usages.of[i];
+    for (size_t i = 0; i < later->letters.count; i++) *ADD(&f->letters) = later->letters.of[i];
     for (size_t i = 0; i < later->thens.count; i++) *ADD(&f->thens) = later->thens.of[i];
     for (size_t i = 0; i < later->touched.count; i++) *ADD(&f->touched) = later->touched.of[i];
-    later->runs.count = later->usages.count = later->thens.count = 0;
+    later->runs.count = later->usages.count = later->letters.count = later->thens.count = 0;
     queue_flush_free(later);
 }
 
@@ -245,6 +258,8 @@ static void done(void *ctx, int result, const struct error *e) {
         return; /* the next change or second tries again */
     }
     for (size_t i = 0; i < f->thens.count; i++) then_do(q, &f->thens.of[i]);
+    for (size_t i = 0; i < f->letters.count; i++) queue_letter_stored(q, &f->letters.of[i]);
+    f->letters.count = 0;
     CRASH_POINT();
     for (size_t i = 0; i < f->jobs.count; i++) queue_waits_look(q, f->jobs.of[i].row.id);
     queue_flush_free(f);

@@ -5,8 +5,8 @@
 #include "model/likes.h"
 #include "model/plan.h"
 #include "net/loop.h"
+#include "server/letters_store.h"
 #include "server/queue.h"
-#include "server/worker.h"
 
 #define QUEUE_ENDED_NS (600 * NS_PER_S) /* jobs that are over stay in memory for so long */
 #define QUEUE_ENDED_MAX 2000
@@ -106,6 +106,7 @@ struct flush;      /* queue_flush.c */
 struct queue_wait; /* queue_wait.c */
 struct queue_staged;
 #define QUEUE_WAITS 64
+struct letters; /* queue_letters.c */
 struct queue_spawner;
 
 struct queue {
@@ -125,7 +126,7 @@ struct queue {
     size_t users;
     struct likes likes; /* how long jobs took */
     struct plan *plan;
-    struct worker *notifier; /* for those whom jobs name; ends with the process */
+    struct letters *letters; /* for those whom jobs name (queue_letters.c) */
     struct queue_retry *retries;
     struct queue_ask_open *asks, **asks_last;
     size_t asks_open;

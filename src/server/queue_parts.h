@@ -44,6 +44,7 @@ void queue_then_grant(struct queue *q, const struct wire_run_key *k);
 void queue_then_stored(struct queue *q, const char *node, const struct wire_run_key *k);
 void queue_then(struct queue *q, queue_done_fn done, void *ctx);
 void queue_add_usage(struct queue *q, const struct queue_usage *u);
+void queue_add_letter(struct queue *q, const struct letter_row *l);
 void queue_settle_soon(struct queue *q);
 void queue_flush_free(struct flush *f);
 void queue_run_row(const struct queue_run *r, struct buf *gpus, struct queue_run_row *ret);
@@ -112,8 +113,16 @@ void queue_waits_look(struct queue *q, int64_t job);
 void queue_waits_tick(struct queue *q);
 void queue_waits_free(struct queue *q);
 
-/* ---- queue_notify.c ---- */
+/* ---- queue_notify.c, queue_letters.c ---- */
 void queue_notify(struct queue *q, const struct queue_job *j, const struct event *ev);
+bool queue_letters_full(const struct queue *q, const char *user);
+struct letter_row queue_letter_copy(const struct letter_row *l); /* with texts of its own */
+void queue_letter_done(struct letter_row *l);
+void queue_letter_stored(struct queue *q, const struct letter_row *l); /* its texts are taken */
+int queue_take_noticed(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_letters_load(struct queue *q, struct sql *db, struct error *e) MUST_CHECK;
+void queue_letters_tick(struct queue *q);
+void queue_letters_done(struct queue *q);
 
 /* ---- queue_tell.c ---- */
 void queue_tell_start(struct queue *q, const struct queue_run *r);

@@ -61,8 +61,8 @@ int queue_admit(struct queue *q, const struct job_spec *s, const char *node, str
                     s->share_bytes ? "share" : "memory", want, s->gpus, s->gpus == 1 ? "" : "s", fit, node, have);
     }
     for (const char *word = NULL; (word = job_word_next(&s->notify, word));)
-        if (strncmp(word, "command:", 8) == 0)
-            return fail(e, -EPERM, "notify: commands are not run here: they would run as the server, not as you");
+        if (strncmp(word, "command:", 8) == 0 && !q->settings->jobs_notify_command)
+            return fail(e, -EPERM, "notify: commands are not run here (jobs.notify_command is off)");
     if (q->settings->jobs_user_gpus && s->gpus > q->settings->jobs_user_gpus)
         return fail(e, -EINVAL, "gpus: %d are wanted, and one user may have %d at once (jobs.user_gpus)", s->gpus,
                     q->settings->jobs_user_gpus);

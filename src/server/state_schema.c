@@ -72,6 +72,11 @@ static const char *const steps[] = {
     "ALTER TABLE jobs ADD COLUMN ask TEXT;"
     "ALTER TABLE jobs ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;"
     "CREATE UNIQUE INDEX jobs_ask ON jobs(ask) WHERE ask IS NOT NULL;",
+
+    /* Messages to those whom jobs name, until they are taken. */
+    "CREATE TABLE letters(id INTEGER PRIMARY KEY AUTOINCREMENT, job INTEGER NOT NULL, word INTEGER NOT NULL,"
+    "  made INTEGER NOT NULL, tries INTEGER NOT NULL, way TEXT NOT NULL, receiver TEXT NOT NULL, user TEXT NOT NULL,"
+    "  node TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL);",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

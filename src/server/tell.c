@@ -17,10 +17,7 @@
 #include "server/tell_way.h"
 
 #define TICK_MS 1000
-#define POSTS_MAX 1000                /* that wait for one way; then the oldest is dropped */
-#define GIVE_UP_S (3ll * 24 * 3600)   /* news that old is none */
-#define FIRST_PAUSE_NS (2 * NS_PER_S) /* doubles with each failure */
-#define LONGEST_PAUSE_NS (600 * NS_PER_S)
+#define POSTS_MAX 1000 /* that wait for one way; then the oldest is dropped */
 #define MARKS_MAX 256
 #define END_PATIENCE_NS (500 * NS_PER_MS)
 #define MARK_SAVE_TICKS 5
@@ -234,18 +231,12 @@ static void way_note(struct way *w, const struct post *p, int result, const stru
                  e->text);
 }
 
-static int64_t pause_after(int64_t tries) {
-    int64_t pause = FIRST_PAUSE_NS;
-    while (tries-- > 0 && pause < LONGEST_PAUSE_NS) pause *= 2;
-    return pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS;
-}
-
 /* On the loop: the thread is through with the message under way. */
 static void way_taken(void *ctx) {
     struct way *w = ctx;
     struct post *p = w->first;
     struct change *c = change_new(w->tell);
-    bool is_old = c->write.made - p->made > GIVE_UP_S;
+    bool is_old = c->write.made - p->made > TELL_GIVE_UP_S;
     way_note(w, p, w->result, &w->error);
     if (w->result >= 0 || is_old) {
         c->drop = p->id;
@@ -253,7 +244,7 @@ static void way_taken(void *ctx) {
         w->count--;
         if (w->result < 0) w->dropped++;
     } else {
-        p->due_ns = clock_boot_ns() + pause_after(p->tries);
+        p->due_ns = clock_boot_ns() + tell_pause_ns(p->tries);
         c->tried = p->id;
         c->tries = ++p->tries;
     }

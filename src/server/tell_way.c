@@ -18,6 +18,8 @@
 #define COMMAND_NS (60 * NS_PER_S)
 #define COMMAND_LOOK_MS 20
 #define PAIRS_MAX 20
+#define FIRST_PAUSE_NS (2 * NS_PER_S) /* doubles with each failure */
+#define LONGEST_PAUSE_NS (600 * NS_PER_S)
 
 /* ---- web hooks ---- */
 
@@ -175,3 +177,24 @@ const struct tell_way tell_ways[TELL_WAYS] = {
     {"mail",    mail_is_set,    mail_write,    mail_way_send},
     {"command", command_is_set, command_write, command_send },
 };
+
+const struct tell_way *tell_way_find(const char *name, size_t len) {
+    for (size_t i = 0; i < TELL_WAYS; i++)
+        if (strlen(tell_ways[i].name) == len && strncmp(tell_ways[i].name, name, len) == 0) return &tell_ways[i];
+    return NULL;
+}
+
+bool tell_way_address(struct settings *s, const struct tell_way *way, const char *address) {
+    bool is_mail = way->send == mail_way_send, is_webhook = way->send == webhook_send;
+    bool fits = strlen(address) < (is_mail ? sizeof s->tell_mail_to : sizeof s->tell_webhook);
+    if ((!is_mail && !is_webhook) || !*address || !fits || strpbrk(address, "\r\n")) return false;
+    snprintf(s->tell_webhook, sizeof s->tell_webhook, "%s", is_webhook ? address : "");
+    snprintf(s->tell_mail_to, sizeof s->tell_mail_to, "%s", is_mail ? address : "");
+    return true;
+}
+
+int64_t tell_pause_ns(int64_t tries) {
+    int64_t pause = FIRST_PAUSE_NS;
+    while (tries-- > 0 && pause < LONGEST_PAUSE_NS) pause *= 2;
+    return pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS;
+}

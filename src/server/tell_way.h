@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -19,3 +20,11 @@ struct tell_way {
 
 enum { TELL_WAYS = 4 };
 extern const struct tell_way tell_ways[TELL_WAYS];
+
+const struct tell_way *tell_way_find(const char *name, size_t len); /* NULL: there is none */
+/* Puts somebody's own address in place of the operator's; false: this is none, or the way is not for others. */
+bool tell_way_address(struct settings *s, const struct tell_way *way, const char *address);
+
+/* What was not taken is tried again, after pauses that double, and given up when it is no news any more. */
+#define TELL_GIVE_UP_S (3ll * 24 * 3600)
+int64_t tell_pause_ns(int64_t tries);

@@ -2,7 +2,6 @@
  * All that can fail is tried before it is said to have started. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/crash_point.h"
+#include "run/become.h"
 #include "shim/shim.h"
 
 #define FILES_USUAL 1024     /* soft limit: programs that use select() count on it */
@@ -48,13 +48,8 @@ static void wire_up(void) {
 }
 
 static void become_user(const struct order *o) {
-    static gid_t groups[ORDER_GROUPS];
-    if (!o->becomes) return;
-    for (unsigned i = 0; i < o->groups; i++) groups[i] = order_group(o, i);
-    if (setgroups(o->groups, groups) < 0) give_up(errno, "take the user's groups", "");
-    if (setresgid(o->gid, o->gid, o->gid) < 0) give_up(errno, "take the user's group", "");
-    if (setresuid(o->uid, o->uid, o->uid) < 0) give_up(errno, "become the user", "");
-    if (o->uid && (setuid(0) == 0 || geteuid() != o->uid)) give_up(EPERM, "become the user for good", "");
+    const char *what = run_become(o);
+    if (what) give_up(errno, what, "");
 }
 
 /* As a login would find it. Going back needs no right. */

@@ -185,8 +185,13 @@ def figures(r):
     return {run_key(one): dict(zip(names, one.take("ddddQQQQQQQ"))) for one in records}
 
 
+def noticed(r):
+    return dict(id=r.take("Q"), result=r.take("i"), text=r.text())
+
+
 SEALED, SUBMIT, CONTROL, RUN, LOG, FREE, FIGURES = range(30, 37)
-JOB_FRAMES = {SEALED: sealed, SUBMIT: submit, CONTROL: control, RUN: run, LOG: log, FREE: frees, FIGURES: figures}
+NOTICED = 39
+JOB_FRAMES = {SEALED: sealed, SUBMIT: submit, CONTROL: control, RUN: run, LOG: log, FREE: frees, FIGURES: figures, NOTICED: noticed}
 TASK_FRAMES = {TASK: task, CONTAINER: container, NODE: node, USE: uses}
 
 

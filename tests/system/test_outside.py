@@ -12,8 +12,8 @@ import pytest
 
 from desk import Desk
 from instance import Instance, is_alive
+from job_box import ADA, BOB, NO_ENGINES, gpumgr, queue, state, submit, verdicts
 from simulator import BUILD, Simulator, wait_for
-from test_jobs_commands import ADA, BOB, NO_ENGINES, gpumgr, queue, state, submit, verdicts
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="processes of several users need root")
 

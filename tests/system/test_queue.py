@@ -416,4 +416,4 @@ def test_whom_a_job_names_is_told(server, node):
         receiver.shutdown()
     assert "has started" in json.dumps(told[0]) and "failed with exit code 3" in json.dumps(told[1])
     refused = node.submit(job_record(("x",), notify=("command:rm -rf /",)))
-    assert refused["result"] < 0 and refused["text"].startswith("notify: commands are not run here")
+    assert refused["result"] < 0 and refused["text"].startswith("notify: commands are not run here (jobs.notify_command is off)")
