@@ -50,7 +50,8 @@ static const struct row table[] = {
     {"cwd",        "cwd",                PATH                },
     {"image",        "image",TEXT},
     {"mount",         "mounts",        ITEMS    },
-    {"notify",         "notify",                         ITEMS                                                                                    },
+    {"ui",         "ui",                         TEXT                                                                                    },
+    {"notify",        "notify",               ITEMS                          },
 };
 _Static_assert(ARRAY_LEN(table) <= JOB_FLAGS_MAX, "room for every flag");
 

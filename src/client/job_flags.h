@@ -61,6 +61,7 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
     "  --cwd DIR            where it runs (here)\n"                                                                    \
     "  --image IMAGE        in a container of this image, as you\n"                                                    \
     "  --mount FROM:TO      a directory of yours in the container, FROM:TO:ro read-only; may be given again\n"         \
+    "  --ui PORT[/PATH]     where its own UI is, as in 8888/lab; auto picks a port and tells it in GPUMGR_UI_PORT\n"   \
     "  --notify WHERE       of start, end and failure: terminal, mail:ADDRESS, webhook:URL, command:TEXT; may be\n"    \
     "                       given again\n"                                                                             \
     "  --pty                with a terminal of its own; without a command, your shell\n"                               \

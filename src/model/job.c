@@ -11,7 +11,7 @@
 #define RECORD_VERSION 1
 #define RECORD_MORE 2
 
-enum more { MORE_SERVICE = 2 };
+enum more { MORE_SERVICE = 2, MORE_UI = 3 };
 
 /* ---- words ---- */
 
@@ -93,12 +93,16 @@ static void put_words(struct buf *b, const struct job_words *w) {
     if (w->len) buf_add(b, w->s, w->len);
 }
 
-static bool has_more(const struct job_spec *s) { return s->service.count > 0; }
+static bool has_more(const struct job_spec *s) { return s->service.count > 0 || (s->ui && s->ui[0]); }
 
 static void put_more(struct buf *b, const struct job_spec *s) {
     if (s->service.count) {
         out_u8(b, MORE_SERVICE);
         put_words(b, &s->service);
+    }
+    if (s->ui && s->ui[0]) {
+        out_u8(b, MORE_UI);
+        put_text(b, s->ui);
     }
 }
 
@@ -192,6 +196,9 @@ static void get_more(struct wire_in *in, struct job_spec *s) {
         if (tag == MORE_SERVICE) {
             s->service = get_words(in);
             in->is_bad |= !s->service.count;
+        } else if (tag == MORE_UI) {
+            s->ui = get_text(in);
+            in->is_bad |= !s->ui[0];
         } else {
             in->is_bad = true;
         }
@@ -199,7 +206,7 @@ static void get_more(struct wire_in *in, struct job_spec *s) {
 }
 
 int job_decode(const void *record, size_t len, struct job_spec *ret, struct error *e) {
-    struct job_spec s = {0};
+    struct job_spec s = {.ui = ""};
     if (len == 0 || len > JOB_RECORD_MAX) return fail(e, -EPROTO, "a job's record of %zu bytes", len);
     struct wire_in in = {.at = record, .end = (const uint8_t *)record + len};
     uint8_t version = in_u8(&in);

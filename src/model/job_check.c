@@ -7,6 +7,7 @@
 #include "model/duration.h"
 #include "model/job.h"
 #include "model/service_spec.h"
+#include "model/ui.h"
 
 #define LISTS_MOST (JOB_RECORD_MAX - (80u << 10)) /* scope, after, paths and the fixed part fit into the rest */
 #define MEMORY_MOST (1ull << 50)                  /* a petabyte: no card has it, and sums of such amounts fit */
@@ -31,7 +32,7 @@ static size_t name_len(const char *text) {
 
 static bool is_set_by_us(const char *word) {
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
-                                        "GPUMGR_JOB_ID"};
+                                        "GPUMGR_JOB_ID", UI_PORT_VARIABLE};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         size_t n = strlen(names[i]);
         if (strncmp(word, names[i], n) == 0 && word[n] == '=') return true;
@@ -148,6 +149,17 @@ static int check_notify(const struct job_words *notify, struct error *e) {
     return 0;
 }
 
+/* Written in the one way there is: what was decoded is what would be encoded. */
+static int check_ui(const char *text, struct error *e) {
+    AUTO(buf_done) struct buf again = {0};
+    struct ui u;
+    if (!text || !*text) return 0;
+    int r = ui_parse(text, &u, e);
+    if (r < 0) return fail_in(e, r, "ui");
+    ui_text(&u, &again);
+    return strcmp(again.s, text) == 0 ? 0 : fail(e, -EINVAL, "ui: \"%.60s\" is written in a way of its own", text);
+}
+
 static int check_sizes(const struct job_spec *s, struct error *e) {
     const struct {
         const char *key;
@@ -182,6 +194,7 @@ int job_check(const struct job_spec *s, int64_t now_ns, struct error *e) {
     if (r >= 0) r = check_after(&s->after, e);
     if (r >= 0) r = check_notify(&s->notify, e);
     if (r >= 0) r = job_elements(s, &elements, &at_once, e);
+    if (r >= 0) r = check_ui(s->ui, e);
     if (r >= 0) r = service_spec_check_job(s, e);
     if (r < 0) return r;
     if (s->is_pty && (s->array[0] || s->sweep.count))

@@ -11,6 +11,7 @@
 #include "model/moment.h"
 #include "model/service_json.h"
 #include "model/size.h"
+#include "model/ui.h"
 
 #define NS_PER_S 1000000000LL
 #define NS_PER_MS 1000000LL
@@ -22,6 +23,7 @@ struct reading {
     struct job_spec s;
     struct buf words[LISTS];
     char name[JOB_NAME_MAX];
+    struct buf ui;
     int64_t now_ns;
     bool has_gpus, has_exact; /* "gpus" and "gpu_ids" were given */
     int result;
@@ -30,6 +32,7 @@ struct reading {
 
 static void reading_done(struct reading *r) {
     for (int i = 0; i < LISTS; i++) buf_done(&r->words[i]);
+    buf_done(&r->ui);
 }
 
 typedef int (*read_fn)(struct reading *r, const char *key, const struct json_tree *v);
@@ -299,6 +302,60 @@ static int read_service(struct reading *r, const char *key, const struct json_tr
     return service_json_words(v, &r->words[SERVICE], r->e);
 }
 
+/* Its port, as a number or \"auto\". */
+static int ui_port(const struct json_tree *v, struct ui *u, struct error *e) {
+    int64_t n = json_tree_integer(v, -1);
+    if (strcmp(json_tree_text(v, ""), "auto") == 0) return 0;
+    if (n < 1 || n > 65535) return fail(e, -EINVAL, "ui: the port is neither a number from 1 to 65535 nor \"auto\"");
+    u->port = (unsigned)n;
+    return 0;
+}
+
+struct ui_reading {
+    struct reading *r;
+    struct ui *ui;
+    bool has_port;
+    int result;
+};
+
+static void ui_member(void *ctx, const char *name, const struct json_tree *v) {
+    struct ui_reading *p = ctx;
+    struct ui *u = p->ui;
+    const char *path = json_tree_text(v, NULL);
+    if (p->result < 0 || json_tree_is_null(v)) return;
+    if (strcmp(name, "port") == 0) {
+        p->has_port = true;
+        p->result = ui_port(v, u, p->r->e);
+    } else if (strcmp(name, "path") != 0) {
+        p->result = fail(p->r->e, -EINVAL, "ui.%.80s: there is port and path only", name);
+    } else if (!path || ui_check_path(path, p->r->e) < 0) {
+        p->result =
+            path ? fail_in(p->r->e, -EINVAL, "ui.path") : fail(p->r->e, -EINVAL, "ui.path: not a text in quotes");
+    } else {
+        snprintf(u->path, sizeof u->path, "%s", path);
+    }
+}
+
+static int read_ui(struct reading *r, const char *key, const struct json_tree *v) {
+    struct ui u = {.path = "/"};
+    int result = 0;
+    if (json_tree_text(v, NULL)) {
+        result = ui_parse(json_tree_text(v, ""), &u, r->e);
+        if (result < 0) return fail_in(r->e, result, "%s", key);
+    } else if (json_tree_type(v) == JSON_TREE_OBJECT) {
+        struct ui_reading reading = {.r = r, .ui = &u};
+        json_tree_each(v, ui_member, &reading);
+        result = reading.result < 0 ? reading.result
+                 : reading.has_port ? 0
+                                    : fail(r->e, -EINVAL, "%s: port is missing", key);
+    } else {
+        result = ui_port(v, &u, r->e);
+    }
+    ui_text(&u, &r->ui);
+    r->s.ui = r->ui.s;
+    return result;
+}
+
 /* ---- one object ---- */
 
 static const struct {
@@ -329,6 +386,7 @@ static const struct {
     {"notify",     read_notify    },
     {"pty",        read_pty       },
     {"service",    read_service   },
+    {"ui",         read_ui        },
 };
 
 static void member(void *ctx, const char *key, const struct json_tree *v) {
@@ -370,7 +428,7 @@ static int finish(struct reading *r, struct buf *ret, struct error *e) {
 static int record_of(const struct json_tree *j, int64_t now_ns, struct buf *ret, struct error *e) {
     AUTO(reading_done)
     struct reading r = {
-        .s = {.name = "", .image = "", .cwd = "", .array = "", .gpus = 1},
+        .s = {.name = "", .image = "", .cwd = "", .array = "", .ui = "", .gpus = 1},
           .now_ns = now_ns, .e = e
     };
     if (json_tree_type(j) != JSON_TREE_OBJECT) return fail(e, -EINVAL, "a job is an object, as in {\"command\": ...}");

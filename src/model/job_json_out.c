@@ -8,6 +8,7 @@
 #include "model/job_json.h"
 #include "model/service_spec.h"
 #include "model/size.h"
+#include "model/ui.h"
 
 static void put_list(struct buf *b, const char *key, const struct job_words *w) {
     json_key(b, key);
@@ -87,6 +88,24 @@ static void put_over(struct buf *b, const struct job_spec *s) {
     json_close(b, '}');
 }
 
+static void put_ui(struct buf *b, const struct job_spec *s) {
+    struct ui u;
+    struct error ignored;
+    json_key(b, "ui");
+    if (!s->ui || !*s->ui || ui_parse(s->ui, &u, &ignored) < 0) {
+        json_nil(b);
+        return;
+    }
+    json_open(b, '{');
+    json_key(b, "port");
+    if (u.port)
+        json_int(b, u.port);
+    else
+        json_str(b, "auto");
+    json_pair_str(b, "path", u.path);
+    json_close(b, '}');
+}
+
 static void put_service(struct buf *b, const struct job_spec *s) {
     struct service_spec service;
     struct error ignored;
@@ -116,6 +135,7 @@ static void put_common(struct buf *b, const struct job_spec *s) {
     put_pairs(b, "labels", &s->labels);
     json_pair_bool(b, "pty", s->is_pty);
     put_service(b, s);
+    put_ui(b, s);
 }
 
 void job_json_members(struct buf *b, const struct job_spec *s) {

@@ -31,6 +31,8 @@ const struct option settings_table[] = {
     {"server.trusted_proxies", "",             "Addresses or networks (10.0.0.0/8) of proxies whose X-Forwarded-For and X-Forwarded-Proto count", OPT_TEXT, AT(trusted_proxies)},
     {"server.public_url",    "",               "The address people use, for links and checks (https://gpus.example.org/); empty: what they typed", OPT_TEXT, AT(public_url)},
     {"server.gone_s",        "60",             "A machine whose gpumgr has said nothing for so long is gone, and somebody is told", OPT_INT, AT(gone_s), 2, 86400},
+    {"ui.ports",             "7100-7199",      "Ports for UIs of jobs and containers, one each, on the host of listen; opened when somebody opens one (empty: none is)", OPT_TEXT, AT(ui_ports)},
+    {"ui.url",               "",               "How UIs are named where a proxy offers them, https://{ui}.example.org/: all at the first of ui.ports, told apart by name (empty: a port each)", OPT_TEXT, AT(ui_url)},
     {"server.print_link",    "false",          "Show the first sign-in link on standard error where that is no terminal, too: for containers; who reads that log can use it", OPT_BOOL, AT(print_link)},
     {"gpu_library",          "",               "The NVML library to open (empty: the driver's)", OPT_PATH, AT(gpu_library)},
     {"gpu_devices",          "/dev",           "Where the GPUs' device files lie: who opens one is a new process (empty: do not watch them)", OPT_PATH, AT(gpu_devices)},

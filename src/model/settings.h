@@ -27,6 +27,7 @@ struct settings {
     int jobs_keep_days, jobs_grace_s, jobs_user_gpus, jobs_policy, watchmen_timeout_s;
     double jobs_fair_half_life_h, jobs_user_gpu_hours, watchmen_keep_h;
     char watchmen_listen[128], watchmen_token[128];
+    char ui_ports[24], ui_url[256];
     char jobs_users_file[256], jobs_run_as[64], jobs_mount_roots[512];
     bool jobs_notify_command;
     int outside, outside_when, outside_warn_s, outside_end_s;

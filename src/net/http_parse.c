@@ -124,7 +124,7 @@ static int parse_target(char *target, struct http_head *h, struct error *e) {
     return check_segments(target, e);
 }
 
-static int parse_version(const char *text, struct http_head *h, struct error *e) {
+int http_version_parse(const char *text, struct http_head *h, struct error *e) {
     if (strlen(text) != 8 || strncmp(text, "HTTP/", 5) != 0 || !isdigit((unsigned char)text[5]) || text[6] != '.' ||
         !isdigit((unsigned char)text[7]))
         return fail(e, -EINVAL, "the request line does not end with a version of HTTP");
@@ -142,7 +142,7 @@ static int parse_request_line(char *line, struct http_head *h, struct error *e) 
     for (const char *s = line; *s; s++)
         if (!is_token((unsigned char)*s))
             return fail(e, -EINVAL, "a character in the method that does not belong there");
-    int r = parse_version(version, h, e);
+    int r = http_version_parse(version, h, e);
     if (r < 0) return r;
     r = parse_target(target, h, e);
     if (r < 0) return r;
@@ -208,7 +208,7 @@ bool http_list_has(const char *list, const char *token) {
 
 /* ---- what the fields mean for the framing ---- */
 
-static int parse_length(struct http_head *h, struct error *e) {
+int http_length_parse(struct http_head *h, struct error *e) {
     const char *text = http_field(h, "content-length"), *coding = http_field(h, "transfer-encoding");
     if (text && coding) return fail(e, -EINVAL, "both Content-Length and Transfer-Encoding");
     if (http_field_count(h, "content-length") > 1) return fail(e, -EINVAL, "more than one Content-Length");
@@ -242,8 +242,8 @@ static int parse_host(const struct http_head *h, struct error *e) {
     return 0;
 }
 
-static int understand(struct http_head *h, struct error *e) {
-    int r = parse_length(h, e);
+int http_understand(struct http_head *h, struct error *e) {
+    int r = http_length_parse(h, e);
     if (r >= 0) r = parse_host(h, e);
     if (r < 0) return r;
     const char *connection = http_field(h, "connection"), *expect = http_field(h, "expect");
@@ -254,21 +254,30 @@ static int understand(struct http_head *h, struct error *e) {
     return 0;
 }
 
+int http_fields_parse(char *line, char *stop, struct http_head *h, struct error *e) {
+    while (line < stop) {
+        char *next = memchr(line, '\r', (size_t)(stop - line));
+        if (!next) return fail(e, -EINVAL, "the header is not whole");
+        *next = 0;
+        int r = parse_field(line, h, e);
+        if (r < 0) return r;
+        line = next + 2;
+    }
+    return 0;
+}
+
 int http_head_parse(char *bytes, size_t len, struct http_head *ret, struct error *e) {
     *ret = (struct http_head){0};
     size_t end = 0;
     struct error unused;
     if (http_head_find(bytes, len, &end, &unused) != (long)len) return fail(e, -EINVAL, "the header is not whole");
     char *line = bytes, *stop = bytes + len - 2; /* the empty line */
-    for (bool is_first = true; line < stop; is_first = false) {
-        char *next = memchr(line, '\r', (size_t)(stop - line));
-        if (!next) return fail(e, -EINVAL, "the header is not whole");
-        *next = 0;
-        int r = is_first ? parse_request_line(line, ret, e) : parse_field(line, ret, e);
-        if (r < 0) return r;
-        line = next + 2;
-    }
-    return understand(ret, e);
+    char *first = memchr(line, '\r', (size_t)(stop - line));
+    if (!first) return fail(e, -EINVAL, "the header is not whole");
+    *first = 0;
+    int r = parse_request_line(line, ret, e);
+    if (r >= 0) r = http_fields_parse(first + 2, stop, ret, e);
+    return r < 0 ? r : http_understand(ret, e);
 }
 
 /* ---- chunks ---- */
@@ -369,6 +378,7 @@ const char *http_phrase(int status) {
         {204, "No Content"                     },
         {301, "Moved Permanently"              },
         {302, "Found"                          },
+        {101, "Switching Protocols"            },
         {303, "See Other"                      },
         {304, "Not Modified"                   },
         {308, "Permanent Redirect"             },
@@ -387,6 +397,7 @@ const char *http_phrase(int status) {
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"          },
         {501, "Not Implemented"                },
+        {502, "Bad Gateway"                    },
         {503, "Service Unavailable"            },
         {505, "HTTP Version Not Supported"     },
     };

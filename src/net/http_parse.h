@@ -44,6 +44,13 @@ long http_head_find(const char *bytes, size_t len, size_t *at, struct error *e) 
  * nobody here knows; -EPROTONOSUPPORT: another version; -EDOM: an expectation that cannot be met. */
 int http_head_parse(char *bytes, size_t len, struct http_head *ret, struct error *e) MUST_CHECK;
 
+/* Its parts, for heads that are passed on (net/http_pass.h): the lines from `line` up to the empty one at stop; a version; how long the
+ * body is; all that the fields of a request mean for it. */
+int http_fields_parse(char *line, char *stop, struct http_head *h, struct error *e) MUST_CHECK;
+int http_version_parse(const char *text, struct http_head *h, struct error *e) MUST_CHECK;
+int http_length_parse(struct http_head *h, struct error *e) MUST_CHECK;
+int http_understand(struct http_head *h, struct error *e) MUST_CHECK;
+
 /* A field's value, or NULL. name in lower case. Of several the first. */
 const char *http_field(const struct http_head *h, const char *name);
 /* How often it is there. */

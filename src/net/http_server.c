@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "net/http_conn.h"
+#include "net/listen.h"
 #include "net/tls.h"
 
 #define LINGER_NS (2 * NS_PER_S)
@@ -221,14 +222,6 @@ static void on_event(struct bufferevent *bev, short what, void *ctx) {
 
 /* ---- a connection comes in ---- */
 
-static bool is_loopback(const struct sockaddr *address) {
-    if (address->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
-    if (address->sa_family != AF_INET6) return false;
-    const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
-}
-
 static void peer_from(struct http_peer *p, const struct http_listener *l, int fd, const struct sockaddr *address) {
     *p = (struct http_peer){
         .is_unix = l->is_unix, .is_loopback = l->is_loopback, .is_tls = l->tls != NULL, .uid = (uid_t)-1};
@@ -260,7 +253,7 @@ static bool make_room(struct http_server *s) {
 
 static bool is_crowded(struct http_server *s, const struct http_peer *p, const struct sockaddr *address) {
     if (s->count >= s->limits.connections && !make_room(s)) return true;
-    if (p->is_unix || is_loopback(address)) return false;
+    if (p->is_unix || listen_is_loopback(address)) return false;
     if (s->service.is_proxy && s->service.is_proxy(s->service.ctx, &p->address)) return false;
     unsigned n = 0;
     for (const struct http_conn *c = s->conns; c; c = c->next)
@@ -389,25 +382,13 @@ void http_server_free(struct http_server *s) {
     free(s);
 }
 
-/* NULL: *ret_code is the errno. */
-static struct http_listener *listen_on(struct http_server *s, const struct sockaddr *address, socklen_t len,
-                                       int *ret_code) {
+static struct http_listener *listener_add(struct http_server *s, struct evconnlistener *of) {
     struct http_listener *l = calloc(1, sizeof *l);
     if (!l) abort();
-    l->server = s;
-    errno = 0;
-    l->listener = evconnlistener_new_bind(loop_base(s->loop), on_accept, l,
-                                          LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE |
-                                              (address->sa_family == AF_INET6 ? LEV_OPT_BIND_IPV6ONLY : 0),
-                                          1024, address, (int)len);
-    if (!l->listener) {
-        *ret_code = errno ? errno : EIO;
-        free(l);
-        return NULL;
-    }
-    evconnlistener_set_error_cb(l->listener, on_accept_error);
-    l->next = s->listeners;
+    *l = (struct http_listener){.next = s->listeners, .server = s, .listener = of};
     s->listeners = l;
+    evconnlistener_set_cb(of, on_accept, l);
+    evconnlistener_set_error_cb(of, on_accept_error);
     return l;
 }
 
@@ -423,26 +404,22 @@ static void url_of(struct http_listener *l) {
              is_v6 ? "]" : "", port);
 }
 
+struct listening {
+    struct http_server *server;
+    struct tls *tls;
+};
+
+static void tcp_listener(void *ctx, struct evconnlistener *of, const struct sockaddr *address) {
+    const struct listening *listening = ctx;
+    struct http_listener *l = listener_add(listening->server, of);
+    l->tls = listening->tls;
+    l->is_loopback = listen_is_loopback(address);
+    url_of(l);
+}
+
 int http_listen_tcp(struct http_server *s, const char *address, struct tls *tls, struct error *e) {
-    char host[128];
-    const char *port = strrchr(address, ':');
-    if (!port || (size_t)(port - address) >= sizeof host) return fail(e, -EINVAL, "%s is not HOST:PORT", address);
-    bool has_brackets = address[0] == '[' && port > address + 1 && port[-1] == ']';
-    snprintf(host, sizeof host, "%.*s", (int)(port - address) - 2 * has_brackets, address + has_brackets);
-    struct addrinfo want = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    int r = getaddrinfo(*host && strcmp(host, "*") != 0 ? host : NULL, port + 1, &want, &found);
-    if (r) return fail(e, -EINVAL, "listen: %s: %s", address, gai_strerror(r));
-    int opened = 0, failed = EADDRNOTAVAIL;
-    for (const struct addrinfo *a = found; a; a = a->ai_next) {
-        struct http_listener *l = listen_on(s, a->ai_addr, a->ai_addrlen, &failed);
-        if (!l) continue;
-        l->tls = tls;
-        l->is_loopback = is_loopback(a->ai_addr);
-        url_of(l);
-        opened++;
-    }
-    freeaddrinfo(found);
-    return opened ? 0 : fail_errno(e, failed, "listen: %s", address);
+    struct listening listening = {s, tls};
+    return listen_tcp(loop_base(s->loop), address, tcp_listener, &listening, e);
 }
 
 int http_listen_unix(struct http_server *s, const char *path, mode_t mode, struct error *e) {
@@ -450,9 +427,12 @@ int http_listen_unix(struct http_server *s, const char *path, mode_t mode, struc
     if (strlen(path) >= sizeof a.sun_path) return fail(e, -ENAMETOOLONG, "%s: too long for a socket", path);
     memcpy(a.sun_path, path, strlen(path) + 1);
     unlink(path);
-    int code = 0;
-    struct http_listener *l = listen_on(s, (struct sockaddr *)&a, sizeof a, &code);
-    if (!l) return fail_errno(e, code, "%s", path);
+    errno = 0;
+    struct evconnlistener *of =
+        evconnlistener_new_bind(loop_base(s->loop), NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 1024,
+                                (struct sockaddr *)&a, sizeof a);
+    if (!of) return fail_errno(e, errno ? errno : EIO, "%s", path);
+    struct http_listener *l = listener_add(s, of);
     l->is_unix = true;
     snprintf(l->path, sizeof l->path, "%s", path);
     if (chmod(path, mode) < 0) return fail_errno(e, errno, "%s", path);

@@ -15,7 +15,9 @@
 
 #include "base/crash_point.h"
 #include "base/file.h"
+#include "model/ui.h"
 #include "node/seal.h"
+#include "node/ui_port.h"
 #include "run/order.h"
 #include "run/tree.h"
 
@@ -110,7 +112,7 @@ static void add_number(struct environment *e, const char *key, int64_t value) {
 static bool is_ours(const char *pair) {
     static const char *const keys[] = {
         "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUMGR_JOB_ID", "GPUMGR_JOB_NAME",
-        "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN"};
+        "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN",    UI_PORT_VARIABLE};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         if (key_len(pair) == strlen(keys[i]) && strncmp(pair, keys[i], strlen(keys[i])) == 0) return true;
     return false;
@@ -124,7 +126,7 @@ void starting_mark(const struct run *run, char *ret, size_t room) {
 }
 
 static void make_environment(struct environment *e, const struct run *run, const struct job_spec *spec,
-                             const struct seal_context *c) {
+                             const struct seal_context *c, unsigned ui_port) {
     AUTO(buf_done) struct buf gpus = {0};
     char mark[128];
     for (const char *at = NULL; (at = job_word_next(&c->environment, at));)
@@ -141,6 +143,7 @@ static void make_environment(struct environment *e, const struct run *run, const
     add_number(e, "GPUMGR_ELEMENT", run->key.element);
     add_number(e, "GPUMGR_ATTEMPT", run->key.attempt);
     add_number(e, "GPUMGR_GPUS", run->gpus);
+    if (ui_port) add_number(e, UI_PORT_VARIABLE, ui_port);
     starting_mark(run, mark, sizeof mark);
     add_pair(e, mark);
 }
@@ -228,16 +231,18 @@ int starting_run(const struct starting *s, const struct runs *runs, struct run *
     struct seal_context c;
     struct job_spec whole, spec;
     char cgroup[400], dir[320];
+    unsigned ui_port = 0;
+    run_path(runs, run->name, "", dir, sizeof dir);
     int r = run_grant(runs, run, &bytes, &g, e);
     if (r >= 0) r = seal_break(&g.sealed, &plain, &c, e);
     if (r >= 0) r = check_user(&c, e);
     if (r >= 0) r = job_decode(g.sealed.record, g.sealed.record_len, &whole, e);
     if (r >= 0) r = job_element(&whole, run->key.element, &element, e);
     if (r >= 0) r = job_decode(element.s, element.len, &spec, e);
+    if (r >= 0) r = ui_port_begin(dir, &spec, &ui_port, e);
     if (r < 0) return r;
-    make_environment(&env, run, &spec, &c);
+    make_environment(&env, run, &spec, &c, ui_port);
     make_cgroup(s, run, cgroup, sizeof cgroup);
-    run_path(runs, run->name, "", dir, sizeof dir);
     struct order o = {
         .uid = c.uid,
         .gid = c.gid,

@@ -22,6 +22,7 @@
 #include "base/json.h"
 #include "base/json_scan.h"
 #include "model/settings.h"
+#include "model/ui.h"
 #include "model/wire_run.h"
 #include "node/docker_ask.h"
 #include "node/owners.h"
@@ -211,7 +212,7 @@ static void put_words(struct buf *b, const char *key, const struct job_words *w)
 static void put_environment(struct buf *b) {
     static const char *const ours[] = {
         "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUMGR_JOB_ID", "GPUMGR_JOB_NAME",
-        "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN"};
+        "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN",    UI_PORT_VARIABLE};
     AUTO(buf_done) struct buf pair = {0};
     json_key(b, "Env");
     json_open(b, '[');

@@ -108,7 +108,7 @@ int runs_open(struct runs *r, const struct instance *where, struct error *e) {
 }
 
 static void remove_run(const char *dir) {
-    static const char *const files[] = {"run", "state", "log", "pty"};
+    static const char *const files[] = {"run", "state", "log", "pty", "ui"};
     char path[700];
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         snprintf(path, sizeof path, "%s/%s", dir, files[i]);

@@ -17,6 +17,7 @@
 #include "node/owners.h"
 #include "node/reach.h"
 #include "node/runs.h"
+#include "node/ui_port.h"
 #include "node/uplink.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -69,20 +70,12 @@ static struct {
 
 void streams_on(enum wire_stream_kind kind, stream_open_fn open) { self.open[kind] = open; }
 
-unsigned streams_ui_port(const char *run) {
-    AUTO(buf_done) struct buf text = {0};
-    char path[340];
-    snprintf(path, sizeof path, "%s/%s/ui", self.jobs_dir, run);
-    if (file_read(path, 64, &text, NULL) < 0) return 0;
-    long port = strtol(text.s, NULL, 10);
-    return port > 0 && port < 65536 ? (unsigned)port : 0;
-}
-
 static int open_run(const struct settings *s, const struct wire_stream_open *o, struct stream_end *ret,
                     struct error *e) {
-    char run[OWNERS_NAME];
+    char run[OWNERS_NAME], dir[320];
     run_name(&o->key, run);
-    unsigned port = o->port ? o->port : streams_ui_port(run);
+    snprintf(dir, sizeof dir, "%s/%s", self.jobs_dir, run);
+    unsigned port = o->port ? o->port : ui_port_of(dir);
     if (!port) return fail(e, -ENOENT, "job %lld declared no UI, or does not run here", (long long)o->key.job);
     int fd = reach_run(s, run, (uint16_t)port, CONNECT_MS, e);
     ret->fd = fd;

@@ -26,6 +26,3 @@ void streams_on(enum wire_stream_kind kind, stream_open_fn open);
 int streams_start(const struct instance *where, const struct settings *s, const char *version, struct error *e)
     MUST_CHECK;
 void streams_reload(const struct settings *s);
-
-/* The port that a run declared as that of its UI, as it was told; 0: none. */
-unsigned streams_ui_port(const char *run);

@@ -50,11 +50,17 @@ int api_exposition(struct call *c, struct error *e);
 int api_notifications(struct call *c, struct error *e);
 int api_notifications_test(struct call *c, struct error *e);
 
+/* api_ui.c */
+extern const struct route_field api_ui_query[];
+int api_job_ui(struct call *c, struct error *e);
+
 /* api_jobs.c */
 extern const struct route_field api_job_query[], api_jobs_query[], api_submit_query[], api_cancel_query[], api_job_body[],
     api_priority_body[];
 struct queue_who;
 struct queue_who api_who(const struct call *c); /* as the queue knows callers */
+struct queue_who api_who_of(const struct auth *a, const struct caller *who);
+int api_job_number(const char *text, int64_t *ret, struct error *e); /* -ENOENT: it is none */
 int api_job_submit(struct call *c, struct error *e);
 int api_jobs(struct call *c, struct error *e);
 int api_job(struct call *c, struct error *e);

@@ -66,20 +66,27 @@ const struct route_field api_job_body[] = {
     {"name",                FIELD_TEXT, false, "What people see"},
     {"labels",                                                   FIELD_TEXT, false, "An object of texts"},
     {"notify",                                                      FIELD_LIST, false, "`terminal`, `mail:ADDRESS`, `webhook:URL`: who is told of start, end and failure"},
-    {"pty",                                                           FIELD_BOOL, false, "A terminal of its own"},
-    {"over",                            FIELD_TEXT, false,
+    {"ui",                                                           FIELD_TEXT, false,
+     "Where its own UI is: a port, `{\"port\": 8888, \"path\": \"/lab\"}`, or `auto`: a port that is picked and told "
+     "it in GPUMGR_UI_PORT"},
+    {"pty",                            FIELD_BOOL, false, "A terminal of its own"},
+    {"over",                FIELD_TEXT, false,
      "`{\"memory\": \"warn\" or \"end\", \"idle\": ...}`: what happens to one that takes more than it asked for"},
-    {0               }
+    {0                                                    }
 };
 
 /* ---- who asks ---- */
 
 struct queue_who api_who(const struct call *c) {
-    const struct account *a = c->who.user ? auth_account(c->server->auth, c->who.user) : NULL;
-    struct queue_who who = {.is_admin = c->who.role == ROLE_ADMIN, .account = a ? c->who.name : ""};
-    if (c->who.means == BY_PEER) {
+    return api_who_of(c->server->auth, &c->who);
+}
+
+struct queue_who api_who_of(const struct auth *auth, const struct caller *caller) {
+    const struct account *a = caller->user ? auth_account(auth, caller->user) : NULL;
+    struct queue_who who = {.is_admin = caller->role == ROLE_ADMIN, .account = a ? caller->name : ""};
+    if (caller->means == BY_PEER) {
         who.has_uid = true;
-        who.uid = c->who.uid;
+        who.uid = caller->uid;
     } else if (a && a->uid >= 0) {
         who.has_uid = true;
         who.uid = (uint32_t)a->uid;
@@ -87,7 +94,7 @@ struct queue_who api_who(const struct call *c) {
     return who;
 }
 
-static int number_of(const char *text, int64_t *ret, struct error *e) {
+int api_job_number(const char *text, int64_t *ret, struct error *e) {
     char *end;
     errno = 0;
     *ret = strtoll(text, &end, 10);
@@ -451,7 +458,7 @@ int api_job(struct call *c, struct error *e) {
     struct listing *l = listing_new(c);
     const char *stage = call_query(c, "stage");
     double wait_s;
-    int r = number_of(c->param[0], &l->ask.only, e);
+    int r = api_job_number(c->param[0], &l->ask.only, e);
     if (r >= 0) r = call_query_number(c, "wait", 0, WAIT_MOST_S, 0, &wait_s, e);
     if (r >= 0 && wait_s > 0 && !stage) r = fail(e, -EINVAL, "wait: needs `stage`, the one that is known");
     bool waits = r >= 0 && wait_s > 0 &&
@@ -466,7 +473,7 @@ static void ordered(void *ctx, int result, const struct error *e) {
     int64_t id;
     struct error ignored;
     const struct queue_job *j =
-        result >= 0 && number_of(c->param[0], &id, &ignored) >= 0 ? queue_find(c->server->queue, id) : NULL;
+        result >= 0 && api_job_number(c->param[0], &id, &ignored) >= 0 ? queue_find(c->server->queue, id) : NULL;
     if (j) {
         queue_json_job(c->server->queue, &c->out, j);
         buf_putc(&c->out, '\n');
@@ -477,7 +484,7 @@ static void ordered(void *ctx, int result, const struct error *e) {
 static int order(struct call *c, enum wire_control_verb verb, int64_t element, int64_t value, struct error *e) {
     struct queue_who who = api_who(c);
     struct queue_order o = {.verb = verb, .element = element, .value = value};
-    int r = number_of(c->param[0], &o.job, e);
+    int r = api_job_number(c->param[0], &o.job, e);
     if (r >= 0) r = queue_control(c->server->queue, &who, &o, ordered, c, e);
     return r < 0 ? r : CALL_LATER;
 }
@@ -536,6 +543,6 @@ int api_job_rerun(struct call *c, struct error *e) {
         return fail(e, -EACCES, "%s has no account here: hand jobs in with `gpumgr submit`, or sign in", c->who.name);
     struct listing *l = listing_new(c);
     l->ask.runs_most = 0;
-    int r = number_of(c->param[0], &l->ask.only, e);
+    int r = api_job_number(c->param[0], &l->ask.only, e);
     return submit(c, l, rerun_done, r, e);
 }

@@ -247,7 +247,8 @@ static int live_make(struct error *e) {
     if (r < 0) return r;
     queue_start(self.queue, self.links);
     streams_add_queue(self.streams, self.queue);
-    return watchmen_listen(self.watchmen, e);
+    r = proxy_new(&self, &self.proxy, e);
+    return r < 0 ? r : watchmen_listen(self.watchmen, e);
 }
 
 /* The first sign-in's link names the addresses that are listened on; no request is read before the loop runs. */
@@ -306,6 +307,7 @@ static void on_stop(void *ctx) {
     log_line(LOG_INFO, "stopping", -1, "stopping");
     self.is_stopping = true;
     stopping_ns = clock_boot_ns();
+    proxy_drain(self.proxy);
     queue_drain(self.queue);
     links_close(self.links);
     http_drain(self.http);
@@ -381,6 +383,7 @@ static int serve_main(int argc, char **argv) {
     }
     http_server_free(self.http);
     watchmen_free(self.watchmen);
+    proxy_free(self.proxy);
     links_free(self.links);
     recorder_free(self.recorder);
     streams_free(self.streams);

@@ -16,6 +16,7 @@
 #include "server/link.h"
 #include "server/live.h"
 #include "server/privilege.h"
+#include "server/proxy.h"
 #include "server/queue.h"
 #include "server/recorder.h"
 #include "server/roster.h"
@@ -43,6 +44,7 @@ struct server {
     struct queue *queue;
     struct watchmen *watchmen; /* NULL: that port is off */
     struct streams *streams;
+    struct proxy *proxy; /* UIs of jobs and containers */
     struct tell *tell;
     struct exporter exporter;
     struct loop *loop;
