@@ -45,9 +45,11 @@ def sweep():
 def is_watched(pid, run):
     """Whether that process is the watcher of this directory, from whichever copy of this file."""
     try:
-        return run in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        line = Path(f"/proc/{pid}/cmdline").read_text()
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
         return False
+    return run in line.split("\0") or (not line and state not in "ZX")  # one that begins has none for a moment
 
 
 def everybody():
@@ -64,7 +66,8 @@ def everybody():
 def family(places):
     """Whoever names one of these directories in his command line, and all who descend from him: engine, shims, containers."""
     all_ = everybody()
-    mine = {pid for pid, (_, line) in all_.items() if any(p in line for p in places)} - {os.getpid()}
+    all_.pop(os.getpid(), None)  # an owner that names them may still be ending: its child we are, and not of the family
+    mine = {pid for pid, (_, line) in all_.items() if any(p in line for p in places)}
     grown = True
     while grown:
         more = {pid for pid, (parent, _) in all_.items() if parent in mine} - mine

@@ -44,6 +44,7 @@ class Left:
         for pid in pids:
             kill(pid, number)
         self.owner.wait(30)
+        wait_for(lambda: not any(map(is_alive, pids)), "they are dead")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
