@@ -67,12 +67,26 @@ static bool adopt(struct board *b, const char *path, const struct ring_spec *spe
     return true;
 }
 
+/* Whoever waits on the bell of the file that was here before is to look for the new one. */
+static int publish(const char *path, struct error *e) {
+    AUTO(shm_done) struct shm old = {0};
+    struct error ignored;
+    struct ring ring;
+    bool has_old =
+        shm_open_file(path, true, 4096, &old, &ignored) >= 0 && ring_attach(&ring, old.mem, old.size, &ignored) >= 0;
+    int r = shm_publish(path, e);
+    if (r < 0 || !has_old) return r;
+    ring_toll(&ring);
+    shm_wake(ring_bell(&ring));
+    return 0;
+}
+
 static int create(struct board *b, const char *path, const struct ring_spec *spec, struct error *e) {
     struct shm shm = {0};
     int r = shm_create(path, ring_size(spec->devices, spec->slots), 0644, &shm, e);
     if (r < 0) return r;
     ring_format(&b->ring, shm.mem, spec, (uint32_t)getpid(), clock_boot_ns());
-    r = shm_publish(path, e);
+    r = publish(path, e);
     if (r < 0) {
         shm_done(&shm);
         return r;

@@ -16,7 +16,9 @@
 
 #define STACK_BYTES (64 * 1024)
 #define LOOK_NS NS_PER_S            /* whether the file was replaced, when the bell is silent */
-#define ABSENT_NS (500 * NS_PER_MS) /* no ring yet */
+#define ABSENT_NS (500 * NS_PER_MS) /* no ring, and for long */
+#define SOON_NS (20 * NS_PER_MS)    /* no ring yet: what runs for a moment only must not come before us */
+#define SOON_FOR_NS (10 * NS_PER_S)
 
 struct bell {
     char path[256];
@@ -41,17 +43,12 @@ static bool is_news(struct bell *b) {
     return is_new;
 }
 
-/* Until the file is another one. */
+/* Until the file is another one: a sampler that replaces it tolls the old bell. */
 static void follow(struct bell *b) {
-    int64_t look_ns = 0;
     for (;;) {
         uint32_t seen = atomic_load(ring_bell(&b->ring));
         if (is_news(b)) ring_out(b);
-        int64_t now_ns = clock_boot_ns();
-        if (now_ns >= look_ns) {
-            if (shm_is_replaced(&b->shm, b->path)) return;
-            look_ns = now_ns + LOOK_NS;
-        }
+        if (shm_is_replaced(&b->shm, b->path)) return;
         shm_wait(ring_bell(&b->ring), seen, LOOK_NS);
     }
 }
@@ -60,17 +57,22 @@ static void *run(void *arg) {
     struct bell *b = arg;
     pthread_setname_np(pthread_self(), "bell");
     clock_be_prompt();
-    for (;;) {
+    for (int64_t since_ns = clock_boot_ns();;) {
         struct error e;
+        bool has_followed = false;
         if (shm_open_file(b->path, false, 4096, &b->shm, &e) >= 0) {
-            if (ring_attach(&b->ring, b->shm.mem, b->shm.size, &e) >= 0) {
+            has_followed = ring_attach(&b->ring, b->shm.mem, b->shm.size, &e) >= 0;
+            if (has_followed) {
                 ring_out(b);
                 follow(b);
+                since_ns = clock_boot_ns();
             }
             shm_done(&b->shm);
             ring_out(b);
         }
-        clock_sleep_until(clock_boot_ns() + ABSENT_NS);
+        if (has_followed && access(b->path, F_OK) == 0) continue; /* the next one is there */
+        int64_t now_ns = clock_boot_ns();
+        clock_sleep_until(now_ns + (now_ns - since_ns < SOON_FOR_NS ? SOON_NS : ABSENT_NS));
     }
     return NULL;
 }

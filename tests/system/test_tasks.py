@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -227,6 +228,22 @@ def test_a_node_without_a_server_rests(sim):
         before = taken()
         time.sleep(3)
         assert (taken() - before) / 3e9 < 0.02, "of a core"
+
+
+@pytest.mark.parametrize("pause", [0, 0.3, 0.6, 0.9])
+def test_no_task_is_missed_when_the_driver_comes_later(tmp_path, pause):
+    """The node was there first, and found no ring, or one without cards."""
+    where = tmp_path / "sim"
+    where.mkdir()
+    with watching(SimpleNamespace(dir=where)) as i:
+        wait_for(lambda: i.table.path.exists(), "a node that has nothing to look at")
+        time.sleep(pause)  # whatever it looks for from time to time
+        with Simulator(where, "--model", "h200:2") as sim:
+            i.tracking(2)
+            for n in range(8):
+                task = sim.task("--gpu", n % 2, "--work", "0.15")
+                task.wait()
+                i.table.one(task.pid, state=ENDED)
 
 
 # ---- whoever dies ----
