@@ -29,13 +29,17 @@ static int not_running(struct error *e) {
 }
 
 int jobs_talk_open(struct jobs_talk *t, const char *dir, struct error *e) {
+    return jobs_talk_open_at(t, dir, JOBS_SOCKET, e);
+}
+
+int jobs_talk_open_at(struct jobs_talk *t, const char *dir, const char *name, struct error *e) {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct instance i;
     char path[300];
     int r = instance_find(dir, &i, e);
     if (r == -ENOENT) return not_running(e);
     if (r < 0) return r;
-    instance_path(&i, path, sizeof path, JOBS_SOCKET);
+    instance_path(&i, path, sizeof path, "%s", name);
     if (strlen(path) >= sizeof to.sun_path)
         return fail(e, -ENAMETOOLONG, "%s: longer than a socket's path may be", path);
     memcpy(to.sun_path, path, strlen(path) + 1);

@@ -17,6 +17,8 @@ struct jobs_talk {
 
 /* -ENOTCONN: no node is there. dir: of the instance, "" for the usual ones. */
 int jobs_talk_open(struct jobs_talk *t, const char *dir, struct error *e) MUST_CHECK;
+/* The same at another socket of the node's. */
+int jobs_talk_open_at(struct jobs_talk *t, const char *dir, const char *name, struct error *e) MUST_CHECK;
 void jobs_talk_close(struct jobs_talk *t); /* accepts what is not open */
 
 int jobs_talk_send(struct jobs_talk *t, const struct buf *b, struct error *e) MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "model/duration.h"
 #include "model/job.h"
+#include "model/job_rules.h"
 #include "model/service_spec.h"
 #include "model/ui.h"
 
@@ -40,6 +41,10 @@ static bool is_set_by_us(const char *word) {
     return false;
 }
 
+bool job_word_is_image(const char *image) {
+    return *image && strlen(image) <= 255 && is_plain(image) && !strpbrk(image, " \\\"'") && image[0] != '-';
+}
+
 static int check_names(const struct job_spec *s, struct error *e) {
     if (!s->name[0]) return fail(e, -EINVAL, "name: it is empty");
     if (strlen(s->name) >= JOB_NAME_MAX) return fail(e, -EINVAL, "name: longer than %d bytes", JOB_NAME_MAX - 1);
@@ -47,7 +52,7 @@ static int check_names(const struct job_spec *s, struct error *e) {
     const char *program = job_word_next(&s->command, NULL);
     if (!s->image[0] && (!program || !program[0]))
         return fail(e, -EINVAL, "command: there is none; a job needs a command or an image");
-    if (strlen(s->image) > 255 || !is_plain(s->image) || strpbrk(s->image, " \\\"'") || s->image[0] == '-')
+    if (s->image[0] && !job_word_is_image(s->image))
         return fail(e, -EINVAL, "image: \"%.80s\" is no name of an image, as in repository/name:tag", s->image);
     if (s->cwd[0] && s->cwd[0] != '/')
         return fail(e, -EINVAL, "cwd: \"%.80s\" is not a full path; it begins with /", s->cwd);
@@ -200,4 +205,15 @@ int job_check(const struct job_spec *s, int64_t now_ns, struct error *e) {
     if (s->is_pty && (s->array[0] || s->sweep.count))
         return fail(e, -EINVAL, "pty: the elements of an array cannot share a terminal");
     return 0;
+}
+
+/* ---- the same words elsewhere ---- */
+
+bool job_text_is_plain(const char *text) { return is_plain(text); }
+bool job_word_is_mount(const char *mount) { return is_mount(mount); }
+bool job_word_is_gpu(const char *gpu) { return is_gpu(gpu); }
+bool job_variable_is_ours(const char *variable) { return is_set_by_us(variable); }
+size_t job_variable_len(const char *variable) {
+    size_t n = name_len(variable);
+    return variable[n] == '=' ? n : 0;
 }

@@ -62,6 +62,7 @@ enum wire_type {
     WIRE_JOB_NOTICED = 39,  /* model/wire_notice.h */
     WIRE_STREAM_HELLO = 50, /* streams: model/wire_stream.h */
     WIRE_STREAM_OPENED,
+    WIRE_CONTAINER_ANSWER = 55, /* model/wire_container_call.h */
     WIRE_CALL_SUBMIT = 60, /* a caller to the node of his machine: model/jobs_socket.h */
     WIRE_CALL_FOLLOW,
     WIRE_CALL_SIGNAL,
@@ -85,6 +86,7 @@ enum wire_type {
     WIRE_STREAM_END,
     WIRE_STREAM_CLOSE,
     WIRE_STREAM_SIZE,
+    WIRE_CONTAINER_CALL = 180,
 };
 
 struct wire_frame {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,19 +28,26 @@ void account_name(uint32_t uid, char *ret, size_t room) {
         uint32_t uid;
         char name[64];
     } known[NAMES_KEPT];
-    static char text[ENTRY_BYTES];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of known; not held while the database is asked */
+    char text[ENTRY_BYTES], name[sizeof known[0].name] = "";
     struct passwd entry, *found = NULL;
     unsigned at = uid % NAMES_KEPT;
     int64_t now_ns = clock_boot_ns();
-    if (known[at].uid != uid || now_ns >= known[at].until_ns) {
+    pthread_mutex_lock(&lock);
+    if (known[at].uid == uid && now_ns < known[at].until_ns) memcpy(name, known[at].name, sizeof name);
+    pthread_mutex_unlock(&lock);
+    if (!*name) {
+        if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found)
+            snprintf(name, sizeof name, "%s", entry.pw_name);
+        else
+            snprintf(name, sizeof name, "%u", uid);
+        pthread_mutex_lock(&lock);
         known[at].uid = uid;
         known[at].until_ns = now_ns + NAME_NS;
-        if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found)
-            snprintf(known[at].name, sizeof known[at].name, "%s", entry.pw_name);
-        else
-            snprintf(known[at].name, sizeof known[at].name, "%u", uid);
+        memcpy(known[at].name, name, sizeof name);
+        pthread_mutex_unlock(&lock);
     }
-    snprintf(ret, room, "%s", known[at].name);
+    snprintf(ret, room, "%s", name);
 }
 
 static int user_entry(const char *name, struct passwd *entry, char *text, size_t room, struct error *e) {
@@ -102,16 +110,14 @@ int account_find(const struct settings *s, const char *dir, const char *account,
 }
 
 int account_login(const char *user, const char *account, struct buf *keep, struct seal_context *ret, struct error *e) {
-    static gid_t groups[SEAL_GROUPS];
-    static char entry_text[ENTRY_BYTES];
+    gid_t groups[SEAL_GROUPS];
+    char entry_text[ENTRY_BYTES];
     struct passwd entry;
-    char number[16];
     int count = SEAL_GROUPS;
     int r = user_entry(user, &entry, entry_text, sizeof entry_text, e);
     if (r < 0) return r;
     if (geteuid() == 0 && getgrouplist(user, entry.pw_gid, groups, &count) < 0) count = SEAL_GROUPS;
     if (geteuid() != 0) count = 0;
-    snprintf(number, sizeof number, "%u", entry.pw_uid);
     AUTO(buf_done) struct buf env = {0};
     /* As a login does: a user of services has a home that does not exist. */
     const char *home = access(entry.pw_dir, F_OK) == 0 ? entry.pw_dir : "/",

@@ -11,7 +11,7 @@
 #include "model/settings.h"
 #include "node/seal.h"
 
-/* The name of a user, or his number. One thread's, as all of this. */
+/* The name of a user, or his number. */
 void account_name(uint32_t uid, char *ret, size_t room);
 
 /* Who an account is here. dir: of the instance; where nothing maps him: a sentence and -EPERM. */

@@ -70,6 +70,17 @@ static void keep_label(struct container_said *s, const char *key, const char *va
     snprintf(s->labels + used, sizeof s->labels - used, "%s%s", used ? "\n" : "", clean);
 }
 
+bool engine_label_of(const char *labels, const char *key, char *ret, size_t room) {
+    size_t n = strlen(key);
+    ret[0] = 0;
+    for (const char *at = labels; *at; at += strcspn(at, "\n"), at += *at != 0) {
+        if (strncmp(at, key, n) != 0 || at[n] != '=') continue;
+        snprintf(ret, room, "%.*s", (int)strcspn(at + n + 1, "\n"), at + n + 1);
+        return true;
+    }
+    return false;
+}
+
 static void bad_label(struct engine_facts *f, const char *key, const char *why) {
     char text[320];
     if (f->bad_label[0]) return;

@@ -120,3 +120,24 @@ int docker_attach(const char *socket, const char *name, struct buf *rest, struct
     fd = -1;
     return taken;
 }
+
+int docker_hijack(const char *socket, const char *target, const char *body, struct error *e) {
+    AUTO(buf_done) struct buf head = {0};
+    AUTO(fd_done) int fd = dial(socket, 30, e);
+    int r = fd < 0 ? fd : say(fd, "POST", target, "Connection: Upgrade\r\nUpgrade: tcp\r\n", body, e);
+    while (r >= 0 && (head.len < 4 || memcmp(head.s + head.len - 4, "\r\n\r\n", 4) != 0)) {
+        char byte;
+        ssize_t n = hear(fd, &byte, 1, e);
+        if (n < 0) return (int)n;
+        if (n == 0 || head.len > HEAD_MAX) return fail(e, -EPROTO, "the container engine does not open a terminal");
+        buf_putc(&head, byte);
+    }
+    if (r < 0) return r;
+    if (strncmp(head.s, "HTTP/1.1 101", 12) != 0 && strncmp(head.s, "HTTP/1.1 200", 12) != 0)
+        return fail(e, -EPROTO, "the container engine does not open a terminal: %.60s", head.s);
+    struct timeval for_ever = {0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof for_ever);
+    int taken = fd;
+    fd = -1;
+    return taken;
+}

@@ -16,3 +16,6 @@ void docker_complaint(const struct buf *answer, int status, char *ret, size_t ro
 
 /* Attaches to a container's output: a connection on which it comes in frames. rest: what came with the head. */
 int docker_attach(const char *socket, const char *name, struct buf *rest, struct error *e) MUST_CHECK;
+
+/* Asks for a connection that is not HTTP any more after the head, which is read and nothing beyond it: a program's terminal. */
+int docker_hijack(const char *socket, const char *target, const char *body, struct error *e) MUST_CHECK;

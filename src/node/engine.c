@@ -585,3 +585,12 @@ unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room) {
     pthread_mutex_unlock(&g->lock);
     return n;
 }
+
+void engine_each_holder(struct engine *g, engine_holder_fn each, void *ctx) {
+    pthread_mutex_lock(&g->lock);
+    for (unsigned b = 0; b < BUCKETS; b++)
+        for (const struct entry *e = g->bucket[b]; e; e = e->next)
+            if (e->labels && is_running(&e->facts) && strstr(e->labels, ENGINE_GPUS_LABEL))
+                each(ctx, &e->facts, e->labels);
+    pthread_mutex_unlock(&g->lock);
+}

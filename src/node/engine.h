@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -86,3 +87,15 @@ int64_t engine_opened_ns(struct engine *g, const struct opener *who, const char 
 
 /* Every container that is known: how many were written. For the server, at the beginning of a session. */
 unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room);
+
+/* One label of lines of key=value. False: it is not there, and ret is "". */
+bool engine_label_of(const char *labels, const char *key, char *ret, size_t room);
+
+/* Every container that runs and was given GPUs by label, with its labels as lines of key=value. Such a label has UUIDs with commas;
+ * labels are cut where they are long, so many GPUs are several: gpumgr.gpus, gpumgr.gpus.1, ... Called under a lock: it must not
+ * come back here. */
+#define ENGINE_GPUS_LABEL "gpumgr.gpus"
+#define ENGINE_GPUS_EACH 8u
+#define ENGINE_GPUS_PARTS 8u
+typedef void (*engine_holder_fn)(void *ctx, const struct engine_facts *f, const char *labels);
+void engine_each_holder(struct engine *g, engine_holder_fn each, void *ctx);

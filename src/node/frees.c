@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "model/wire_run.h"
 #include "node/announce.h"
+#include "node/engine.h"
 #include "node/jobs.h"
 #include "node/outside.h"
 #include "node/owners.h"
@@ -28,6 +29,8 @@ struct seen {
     int64_t end_ns;      /* when one left it */
     uint64_t idle_bytes; /* least memory in use while nobody was on it; 0: not seen */
     bool was_granted;
+    int32_t index;
+    char held_by[96]; /* a container that was given it and runs */
 };
 
 static struct {
@@ -43,6 +46,46 @@ void frees_begin(const struct instance *where) { self.where = *where; }
 int64_t frees_next_ns(void) { return self.next_ns; }
 
 /* ---- what is known ---- */
+
+/* A container that somebody added with GPUs has them while it runs, whether or not it works: else the queue would put a job
+ * beside it the moment it is idle. Labels are what the engine told: no file of ours can be wrong about it. */
+struct holding {
+    const char *uuid;
+    struct seen *s;
+    struct wire_free *w;
+    bool is_held;
+};
+
+static bool names(const char *labels, const char *uuid) {
+    char gpus[512], key[24];
+    size_t n = strlen(uuid);
+    for (unsigned part = 0; part < ENGINE_GPUS_PARTS; part++) {
+        snprintf(key, sizeof key, part ? "%s.%u" : "%s", ENGINE_GPUS_LABEL, part);
+        if (!engine_label_of(labels, key, gpus, sizeof gpus)) continue;
+        const char *at = strstr(gpus, uuid);
+        if (at && (!at[n] || at[n] == ',')) return true;
+    }
+    return false;
+}
+
+static void on_holder(void *ctx, const struct engine_facts *f, const char *labels) {
+    struct holding *h = ctx;
+    char uid[16];
+    if (h->is_held || !names(labels, h->uuid)) return;
+    h->is_held = true;
+    snprintf(h->s->held_by, sizeof h->s->held_by, "%s", f->name);
+    if (h->w->pid) return; /* somebody who is on it was named already */
+    h->w->pid = f->pid;
+    h->w->uid = engine_label_of(labels, "gpumgr.uid", uid, sizeof uid) ? (uint32_t)strtoul(uid, NULL, 10) : UINT32_MAX;
+    snprintf(h->w->user, sizeof h->w->user, "container %.50s", f->name);
+}
+
+static bool is_held(struct seen *s, const char *uuid, struct wire_free *w) {
+    struct holding h = {.uuid = uuid, .s = s, .w = w};
+    s->held_by[0] = 0;
+    if (tracker.engine) engine_each_holder(tracker.engine, on_holder, &h);
+    return h.is_held;
+}
 
 /* One that has ended is listed until the next look. */
 static bool is_there(const struct track *t) { return !t || !t->gone_ns; }
@@ -115,11 +158,13 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
         .now_ns = now_ns, .has_processes = g->has_list, .is_granted = owners_has_gpu(inv->uuid)};
     memcpy(w.uuid, inv->uuid, sizeof w.uuid);
     count(g, &f, &w);
+    s->index = inv->index;
     bool has_left = f.foreign + f.ours < s->listed;
     if (has_left || (s->was_granted && !f.is_granted)) s->end_ns = now_ns;
     s->listed = f.foreign + f.ours;
     self.is_left |= has_left && !s->listed;
     s->was_granted = f.is_granted;
+    if (is_held(s, inv->uuid, &w) && !f.foreign) f.foreign = 1;
     f.end_ns = s->end_ns;
     bool is_read = ring_state(&one->ring, d, &state);
     f.is_lost = is_read && state.state != DEVICE_OK && state.state != DEVICE_STARTING;
@@ -170,4 +215,30 @@ void frees_put(struct uplink *u, bool all) {
         self.is_changed = false;
     }
     pthread_mutex_unlock(&self.lock);
+}
+
+static void name_holder(const struct seen *s, struct frees_gpu *g) {
+    struct owner o;
+    g->is_granted = owners_on_gpu(s->said.uuid, &o);
+    if (g->is_granted)
+        snprintf(g->holder, sizeof g->holder, "job %.*s (%.100s)", (int)strcspn(o.name, "."), o.name, o.title);
+    else if (s->held_by[0])
+        snprintf(g->holder, sizeof g->holder, "container %s", s->held_by);
+    else if (s->said.verdict == OCCUPANCY_FOREIGN)
+        snprintf(g->holder, sizeof g->holder, "%s (pid %d)", s->said.user[0] ? s->said.user : "somebody", s->said.pid);
+}
+
+unsigned frees_all(struct frees_gpu *ret, unsigned room) {
+    unsigned n = 0;
+    pthread_mutex_lock(&self.lock);
+    for (int i = 0; i < TRACKS_GPUS && n < room; i++) {
+        const struct seen *s = &self.of[i];
+        if (!s->is_told) continue;
+        struct frees_gpu *g = &ret[n++];
+        *g = (struct frees_gpu){.index = s->index, .verdict = s->said.verdict};
+        memcpy(g->uuid, s->said.uuid, sizeof g->uuid);
+        name_holder(s, g);
+    }
+    pthread_mutex_unlock(&self.lock);
+    return n;
 }

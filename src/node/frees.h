@@ -17,3 +17,14 @@ int64_t frees_next_ns(void);
 
 /* For the main thread: what is to be told, as a frame; all: everything, to a server that knows nothing yet. */
 void frees_put(struct uplink *u, bool all);
+
+/* For any thread: every GPU as it was last judged, and who has it. How many were written. */
+#define FREES_MOST 64
+struct frees_gpu {
+    char uuid[96];
+    int32_t index;
+    uint8_t verdict;  /* enum occupancy */
+    bool is_granted;  /* to a run of the queue, which `holder` names */
+    char holder[160]; /* in words: "job 17 (train.py)", "alice", "container web of alice"; "": nobody */
+};
+unsigned frees_all(struct frees_gpu *ret, unsigned room);

@@ -23,6 +23,7 @@
 #include "base/instance.h"
 #include "base/log.h"
 #include "model/settings.h"
+#include "node/control.h"
 #include "node/engine.h"
 #include "node/frees.h"
 #include "node/host.h"
@@ -102,6 +103,7 @@ static void reload(void) {
     tasks_reload(&fresh);
     jobs_reload(&fresh);
     streams_reload(&fresh);
+    control_reload(&fresh);
     log_set_level((enum log_level)fresh.log_level);
 }
 
@@ -135,6 +137,7 @@ static void link_is_down(void) {
     session_over();
     if (self.is_told) jobs_link_down();
     outside_link_down();
+    if (self.is_told) control_link_down();
     self.is_told = false;
 }
 
@@ -143,6 +146,7 @@ static void say_jobs(int64_t now_ns) {
     if (self.uplink.state != UPLINK_UP || !session_is_live()) return;
     frees_put(&self.uplink, false);
     jobs_put(&self.uplink, JOBS_QUEUE_MAX);
+    control_put(&self.uplink, JOBS_QUEUE_MAX);
     uplink_flush(&self.uplink, now_ns);
 }
 
@@ -151,7 +155,7 @@ static void on_frames(int64_t now_ns) {
     for (int i = 0; i < PIECES_MAX && uplink_next(&self.uplink, &f, now_ns); i++) {
         if (f.version != WIRE_VERSION) continue;
         if (f.type == WIRE_WELCOME) welcomed(&f, now_ns);
-        if (jobs_take(&f) || outside_take(&f)) continue;
+        if (jobs_take(&f) || outside_take(&f) || control_take(&f)) continue;
         if (f.type == WIRE_ORDER) orders_take(&self.uplink, &f, now_ns);
         if (f.type == WIRE_BYE) on_bye(&f, now_ns);
     }
@@ -201,14 +205,15 @@ static int64_t next_tick_ns(int64_t now_ns) {
 static void wait_until(int64_t at_ns, int64_t now_ns) {
     /* What jobs have to say stays readable while there is nobody to tell. */
     bool is_heard = self.uplink.state == UPLINK_UP && session_is_live();
-    struct pollfd fds[3 + ORDERS_MAX] = {
-        {.fd = self.signals,              .events = POLLIN                     },
-        {.fd = self.uplink.fd,            .events = uplink_events(&self.uplink)},
-        {.fd = is_heard ? jobs_fd() : -1, .events = POLLIN                     }
+    struct pollfd fds[4 + ORDERS_MAX] = {
+        {.fd = self.signals,                 .events = POLLIN                     },
+        {.fd = self.uplink.fd,               .events = uplink_events(&self.uplink)},
+        {.fd = is_heard ? jobs_fd() : -1,    .events = POLLIN                     },
+        {.fd = is_heard ? control_fd() : -1, .events = POLLIN                     }
     };
-    unsigned orders = orders_poll(fds + 3);
+    unsigned orders = orders_poll(fds + 4);
     struct timespec left = {.tv_sec = (at_ns - now_ns) / NS_PER_S, .tv_nsec = (at_ns - now_ns) % NS_PER_S};
-    if (ppoll(fds, 3 + orders, &left, NULL) <= 0) return;
+    if (ppoll(fds, 4 + orders, &left, NULL) <= 0) return;
     now_ns = clock_boot_ns();
     if (fds[0].revents) on_signals();
     if (fds[1].revents) {
@@ -216,8 +221,8 @@ static void wait_until(int64_t at_ns, int64_t now_ns) {
         on_frames(now_ns);
         session_more(&self.uplink, now_ns);
     }
-    if (fds[1].revents || fds[2].revents) say_jobs(now_ns);
-    orders_ready(&self.uplink, fds + 3, orders, now_ns);
+    if (fds[1].revents || fds[2].revents || fds[3].revents) say_jobs(now_ns);
+    orders_ready(&self.uplink, fds + 4, orders, now_ns);
 }
 
 static void loop(void) {
@@ -271,6 +276,7 @@ static int start(char **argv, struct error *e) {
     if (r >= 0) r = tasks_start(&self.instance, &self.settings, self.engine, e);
     if (r >= 0) r = outside_start(e);
     if (r >= 0) r = jobs_start(e);
+    if (r >= 0) r = control_start(&self.instance, &self.settings, e);
     return r < 0 ? r : streams_start(&self.instance, &self.settings, GPUMGR_VERSION, e);
 }
 

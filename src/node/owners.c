@@ -119,11 +119,18 @@ bool owners_of_container(const char *container, struct owner *ret) {
     return r != NULL;
 }
 
-bool owners_has_gpu(const char *uuid) {
-    bool has = false;
+bool owners_on_gpu(const char *uuid, struct owner *ret) {
+    const struct row *has = NULL;
     pthread_mutex_lock(&self.lock);
-    for (unsigned i = 0; i < self.count; i++)
-        for (unsigned g = 0; g < self.of[i].gpus; g++) has |= strcmp(self.of[i].uuid[g], uuid) == 0;
+    for (unsigned i = 0; i < self.count && !has; i++)
+        for (unsigned g = 0; g < self.of[i].gpus && !has; g++)
+            if (strcmp(self.of[i].uuid[g], uuid) == 0) has = &self.of[i];
+    if (has) *ret = has->entry;
     pthread_mutex_unlock(&self.lock);
-    return has;
+    return has != NULL;
+}
+
+bool owners_has_gpu(const char *uuid) {
+    struct owner ignored;
+    return owners_on_gpu(uuid, &ignored);
 }

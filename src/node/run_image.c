@@ -1,8 +1,6 @@
 #include "node/run_image.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -10,11 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,6 +20,7 @@
 #include "model/ui.h"
 #include "model/wire_run.h"
 #include "node/docker_ask.h"
+#include "node/mounts.h"
 #include "node/owners.h"
 #include "node/runs.h"
 #include "node/seal.h"
@@ -33,14 +29,8 @@
 #define CREATE_S 60
 #define PULL_S 3600
 #define WAIT_S 60
-#define MOUNTS_MAX 32
 #define SHM_BYTES (8ll << 30) /* at most: what loaders of batches share */
 #define SETTINGS_BYTES (1u << 20)
-
-struct mount_of {
-    char source[PATH_MAX], target[PATH_MAX]; /* source: as the engine is told */
-    bool is_readonly;
-};
 
 static struct {
     struct settings settings;
@@ -50,9 +40,7 @@ static struct {
     struct buf grant_bytes, plain, element;
     struct seal_context who;
     struct job_spec spec;
-    struct mount_of mount[MOUNTS_MAX];
-    char dir[PATH_MAX]; /* of the run */
-    unsigned mounts;
+    struct mounts mounts; /* in the run's directory */
 } self;
 
 /* ---- what is to be run ---- */
@@ -74,7 +62,7 @@ static int name_of(const char *dir, struct error *e) {
     char path[PATH_MAX];
     if (!slash || !run_parse_name(slash + 1, &k)) return fail(e, -EINVAL, "%s: is not the directory of a run", dir);
     snprintf(self.run, sizeof self.run, "%s", slash + 1);
-    snprintf(self.dir, sizeof self.dir, "%s", dir);
+    snprintf(self.mounts.dir, sizeof self.mounts.dir, "%s", dir);
     snprintf(path, sizeof path, "%.4000s/../..", dir);
     int r = seal_open_key(path, e);
     if (r >= 0) owners_container(self.run, self.name);
@@ -95,108 +83,6 @@ static int read_run(const char *dir, struct error *e) {
     if (r >= 0) r = job_decode(self.grant.sealed.record, self.grant.sealed.record_len, &whole, e);
     if (r >= 0) r = job_element(&whole, self.grant.key.element, &self.element, e);
     if (r >= 0) r = job_decode(self.element.s, self.element.len, &self.spec, e);
-    return r;
-}
-
-/* ---- mounts ---- */
-
-static bool is_below(const char *path, const char *roots) {
-    char real[PATH_MAX], list[sizeof self.settings.jobs_mount_roots], *rest;
-    snprintf(list, sizeof list, "%s", roots);
-    for (char *root = strtok_r(list, ",", &rest); root; root = strtok_r(NULL, ",", &rest)) {
-        if (!realpath(root, real)) continue;
-        size_t n = strlen(real);
-        if (strcmp(real, "/") == 0 || (strncmp(path, real, n) == 0 && (path[n] == '/' || !path[n]))) return true;
-    }
-    return false;
-}
-
-/* In a child that has become the user: what he cannot open, his job does not get. */
-_Noreturn static void open_as_user(const char *source, bool is_readonly, int to) {
-    static gid_t groups[SEAL_GROUPS];
-    for (unsigned i = 0; i < self.who.groups; i++)
-        groups[i] = self.who.group[4 * i] | (gid_t)self.who.group[4 * i + 1] << 8 |
-                    (gid_t)self.who.group[4 * i + 2] << 16 | (gid_t)self.who.group[4 * i + 3] << 24;
-    if (geteuid() == 0 &&
-        (setgroups(self.who.groups, groups) < 0 || setresgid(self.who.gid, self.who.gid, self.who.gid) < 0 ||
-         setresuid(self.who.uid, self.who.uid, self.who.uid) < 0)) {
-        (void)!fd_send(to, -1, EPERM);
-        _exit(1);
-    }
-    int fd = open(source, O_PATH | O_CLOEXEC), errnum = fd < 0 ? errno : 0;
-    char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd >= 0 && faccessat(AT_FDCWD, path, is_readonly ? R_OK : R_OK | W_OK, AT_EACCESS) < 0) errnum = errno;
-    (void)!fd_send(to, errnum ? -1 : fd, errnum);
-    _exit(0);
-}
-
-/* What he opened is put into the run's directory, where only we may change anything: a path of his could lead somewhere else by
- * the time the engine looks. */
-static int pin(int fd, bool is_dir, struct mount_of *m, struct error *e) {
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (geteuid() != 0) { /* his own gpumgr: whom could he deceive? */
-        ssize_t n = readlink(link, m->source, sizeof m->source - 1);
-        m->source[n > 0 ? n : 0] = 0;
-        return n > 0 ? 0 : fail_errno(e, errno, "mounts");
-    }
-    snprintf(m->source, sizeof m->source, "%.4000s/mount.%u", self.dir, self.mounts);
-    int made = is_dir ? mkdir(m->source, 0700) : mknod(m->source, S_IFREG | 0600, 0);
-    if (made < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", m->source);
-    if (mount(link, m->source, NULL, MS_BIND, NULL) < 0) return fail_errno(e, errno, "%s", m->source);
-    return 0;
-}
-
-static int split_mount(const char *word, char *source, size_t room, struct mount_of *m, struct error *e) {
-    size_t n = strcspn(word, ":");
-    if (n >= room || word[n] != ':') return fail(e, -EINVAL, "mounts: %s is not SOURCE:TARGET[:ro]", word);
-    snprintf(source, room, "%.*s", (int)n, word);
-    size_t t = strcspn(word + n + 1, ":");
-    snprintf(m->target, sizeof m->target, "%.*s", (int)t, word + n + 1);
-    m->is_readonly = strcmp(word + n + 1 + t, ":ro") == 0;
-    return 0;
-}
-
-/* The descriptor of what its user opened; a negative errno. */
-static int ask_user(const char *source, bool is_readonly, struct error *e) {
-    int pair[2], errnum = EAGAIN;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) return fail_errno(e, errno, "a socket");
-    pid_t child = fork();
-    if (child == 0) open_as_user(source, is_readonly, pair[1]);
-    close(pair[1]);
-    int fd = child > 0 ? fd_receive(pair[0], &errnum) : -1;
-    close(pair[0]);
-    if (child > 0) waitpid(child, NULL, 0);
-    return fd < 0 ? fail_errno(e, errnum, "mounts: %s", source) : fd;
-}
-
-static int take_mount(const char *word, struct error *e) {
-    char source[PATH_MAX], link[40], real[PATH_MAX];
-    struct mount_of *m = &self.mount[self.mounts];
-    struct stat st;
-    if (self.mounts == MOUNTS_MAX) return fail(e, -E2BIG, "mounts: more than %d", MOUNTS_MAX);
-    int r = split_mount(word, source, sizeof source, m, e);
-    if (r < 0) return r;
-    AUTO(fd_done) int fd = ask_user(source, m->is_readonly, e);
-    if (fd < 0) return fd;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t len = readlink(link, real, sizeof real - 1);
-    if (len <= 0 || fstat(fd, &st) < 0) return fail_errno(e, errno, "mounts: %s", source);
-    real[len] = 0;
-    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-        return fail(e, -EPERM, "mounts: %s is neither a directory nor a file", source);
-    if (!is_below(real, self.settings.jobs_mount_roots))
-        return fail(e, -EPERM, "mounts: %s is not below one of jobs.mount_roots (%s)", real,
-                    self.settings.jobs_mount_roots);
-    r = pin(fd, S_ISDIR(st.st_mode), m, e);
-    if (r >= 0) self.mounts++;
-    return r;
-}
-
-static int take_mounts(struct error *e) {
-    int r = 0;
-    for (const char *at = NULL; r >= 0 && (at = job_word_next(&self.spec.mounts, at));) r = take_mount(at, e);
     return r;
 }
 
@@ -234,23 +120,11 @@ static void put_labels(struct buf *b) {
     snprintf(text, sizeof text, "%" PRId64, self.grant.key.job);
     json_pair_str(b, "gpumgr.job", text);
     json_pair_str(b, "gpumgr.run", self.run);
+    snprintf(text, sizeof text, "%u", self.who.uid);
+    json_pair_str(b, "gpumgr.uid", text);
     snprintf(text, sizeof text, "%" PRId64 "s", left_s);
     if (self.spec.finish_by_ns && left_s > 0) json_pair_str(b, "gpumgr.deadline", text);
     json_close(b, '}');
-}
-
-static void put_mounts(struct buf *b) {
-    json_key(b, "Mounts");
-    json_open(b, '[');
-    for (unsigned i = 0; i < self.mounts; i++) {
-        json_open(b, '{');
-        json_pair_str(b, "Type", "bind");
-        json_pair_str(b, "Source", self.mount[i].source);
-        json_pair_str(b, "Target", self.mount[i].target);
-        json_pair_bool(b, "ReadOnly", self.mount[i].is_readonly);
-        json_close(b, '}');
-    }
-    json_close(b, ']');
 }
 
 static void put_devices(struct buf *b) {
@@ -259,18 +133,6 @@ static void put_devices(struct buf *b) {
     buf_puts(b, "[{\"Driver\":\"nvidia\",\"Capabilities\":[[\"gpu\"]],\"DeviceIDs\":[");
     for (unsigned i = 0; i < self.grant.gpus; i++) buf_printf(b, "%s\"%s\"", i ? "," : "", self.grant.uuid[i]);
     buf_puts(b, "]}]");
-}
-
-static void put_groups(struct buf *b) {
-    char text[16];
-    json_key(b, "GroupAdd");
-    json_open(b, '[');
-    for (unsigned i = 0; i < self.who.groups; i++) {
-        const uint8_t *g = self.who.group + 4ul * i;
-        snprintf(text, sizeof text, "%u", g[0] | (unsigned)g[1] << 8 | (unsigned)g[2] << 16 | (unsigned)g[3] << 24);
-        json_str(b, text);
-    }
-    json_close(b, ']');
 }
 
 static void describe(struct buf *b) {
@@ -289,8 +151,8 @@ static void describe(struct buf *b) {
     json_key(b, "SecurityOpt");
     buf_puts(b, "[\"no-new-privileges\"]");
     json_pair_int(b, "ShmSize", SHM_BYTES);
-    put_groups(b);
-    put_mounts(b);
+    mounts_put_groups(&self.who, b);
+    mounts_put(&self.mounts, b);
     put_devices(b);
     json_close(b, '}');
     json_close(b, '}');
@@ -443,7 +305,9 @@ static int run(const char *dir, const char *settings_path, struct error *e) {
     if (r >= 0) r = name_of(dir, e);
     if (r >= 0) r = read_run(dir, e);
     if (r >= 0 && self.spec.is_pty) r = fail(e, -EINVAL, "pty: a container has no terminal here");
-    if (r >= 0) r = take_mounts(e);
+    self.mounts.roots = self.settings.jobs_mount_roots;
+    self.mounts.who = &self.who;
+    if (r >= 0) r = mounts_take_all(&self.mounts, &self.spec.mounts, e);
     if (r >= 0) r = create(e);
     if (r < 0) return r;
     AUTO(fd_done) int fd = docker_attach(self.socket, self.name, &rest, e);
@@ -461,16 +325,6 @@ int run_image(const char *dir, const char *settings_path) {
     return EXIT_OURS;
 }
 
-/* What was mounted for it, all of it. */
-static void let_go_of_mounts(void) {
-    char path[PATH_MAX];
-    for (unsigned i = 0; i < MOUNTS_MAX; i++) {
-        snprintf(path, sizeof path, "%.4000s/mount.%u", self.dir, i);
-        (void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
-        if (rmdir(path) < 0 && errno == ENOTDIR) unlink(path);
-    }
-}
-
 int run_image_end(const char *dir, const char *settings_path) {
     AUTO(buf_done) struct buf answer = {0};
     struct error e;
@@ -478,6 +332,6 @@ int run_image_end(const char *dir, const char *settings_path) {
     if (read_settings(settings_path, &e) < 0 || name_of(dir, &e) < 0) return EXIT_OURS;
     snprintf(target, sizeof target, "/containers/%s?force=1&v=1", self.name);
     int status = docker_ask(self.socket, "DELETE", target, NULL, CREATE_S, &answer, &e);
-    let_go_of_mounts();
+    mounts_let_go(self.mounts.dir);
     return status == 404 || (status >= 200 && status < 300) ? 0 : EXIT_OURS;
 }

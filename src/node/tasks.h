@@ -40,6 +40,7 @@ struct task_figures {
     uint64_t memory_bytes, memory_peak_bytes; /* now; the most of one moment that was seen of one task */
     uint64_t memory_total_bytes;              /* of its GPUs */
     int64_t used_ns;                          /* when one of them last worked, boot clock; 0: none did */
+    unsigned running;                         /* of a container: now */
 };
 void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, struct task_figures *ret);
 /* All tasks there are, of runs and of others, running and ended, each at its own moment. Takes no lock. */
@@ -49,6 +50,8 @@ void tasks_each(void (*each)(void *ctx, const struct gpumgr_task *k), void *ctx)
 bool tasks_sees(const char (*uuids)[96], unsigned gpus);
 /* That GPUs have, all together; 0: not known yet. */
 uint64_t tasks_memory_total(const char (*uuids)[96], unsigned gpus);
+/* The same of a container by its id, of those that run now: memory_bytes, running, used_ns; is_measured: it had any lately. */
+void tasks_of_container(const char *id, struct task_figures *ret);
 /* One sentence for people, in the node's own stream of events (model/event.h). */
 void tasks_event(int severity, const char *kind, int32_t pid, const char *text);
 void tasks_gpu_event(int severity, const char *kind, int device, int32_t pid,

@@ -69,6 +69,20 @@ void tasks_now(const char *run, struct task_figures *ret) {
     pthread_mutex_unlock(&tracker.lock);
 }
 
+void tasks_of_container(const char *id, struct task_figures *ret) {
+    *ret = (struct task_figures){0};
+    pthread_mutex_lock(&tracker.lock);
+    ret->is_measured = groups_find(&tracker.groups, id) != NULL;
+    for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
+        for (const struct track *t = tracker.bucket[b]; t; t = t->next) {
+            if (!t->is_live || strcmp(t->k.container_id, id) != 0) continue;
+            ret->running++;
+            ret->memory_bytes += t->memory_now;
+            if (t->used_ns > ret->used_ns) ret->used_ns = t->used_ns;
+        }
+    pthread_mutex_unlock(&tracker.lock);
+}
+
 void tasks_figures(const char *run, const char (*uuids)[96], unsigned gpus, struct task_figures *ret) {
     struct gpumgr_task k;
     *ret = (struct task_figures){.is_measured = tasks_sees(uuids, gpus)};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "server/call.h"
+#include "server/live.h"
 #include "server/routes.h"
 
 /* api_basic.c */
@@ -30,6 +31,26 @@ extern const struct route_field api_tasks_query[], api_containers_query[];
 int api_tasks(struct call *c, struct error *e);
 int api_containers(struct call *c, struct error *e);
 int api_container(struct call *c, struct error *e);
+
+/* api_containers.c */
+extern const struct route_field api_container_node_query[], api_container_start_query[], api_container_edit_query[],
+    api_container_log_query[], api_container_body[];
+int api_containers_gpu(struct call *c, struct error *e);
+int api_images(struct call *c, struct error *e);
+int api_container_add(struct call *c, struct error *e);
+int api_container_edit(struct call *c, struct error *e);
+int api_container_spec(struct call *c, struct error *e);
+int api_container_start(struct call *c, struct error *e);
+int api_container_stop(struct call *c, struct error *e);
+int api_container_restart(struct call *c, struct error *e);
+int api_container_remove(struct call *c, struct error *e);
+int api_container_log(struct call *c, struct error *e);
+/* The machine that a call is about. */
+int api_container_node(const struct call *c, struct live_node **ret, struct error *e) MUST_CHECK;
+
+/* api_shell.c */
+extern const struct route_field api_shell_query[];
+int api_container_shell(struct call *c, struct error *e);
 
 /* api_groups.c */
 extern const struct route_field api_group_body[];

@@ -30,7 +30,8 @@ const struct route_field api_tasks_query[] = {
 };
 const struct route_field api_containers_query[] = {
     {"all",  FIELD_BOOL, false, "Those that ended, too"},
-    {0}
+    {"gpu", FIELD_BOOL, false, "Instead: all that have to do with GPUs, as the machines' engines have them now"},
+    {0     }
 };
 
 /* What is live, as text, to be taken to the reading thread. */
@@ -222,10 +223,12 @@ int api_tasks(struct call *c, struct error *e) {
     return later_submit(&a->is, r, e);
 }
 
+static bool is_true(const char *text) { return text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0; }
+
 int api_containers(struct call *c, struct error *e) {
+    if (is_true(call_query(c, "gpu"))) return api_containers_gpu(c, e);
     struct asking *a = asking_new(c, containers_run);
-    const char *all = call_query(c, "all");
-    a->with_history = all && strcmp(all, "0") != 0 && strcmp(all, "false") != 0;
+    a->with_history = is_true(call_query(c, "all"));
     containers_take(a, &c->server->live, NULL);
     return later_submit(&a->is, 0, e);
 }

@@ -50,7 +50,8 @@ struct links {
     unsigned count, order_count;
     struct order *orders;
     uint64_t order_id;
-    struct link_jobs jobs; /* take NULL: nobody wants them */
+    struct link_jobs jobs;       /* take NULL: nobody wants them */
+    struct link_jobs containers; /* the same */
     struct link_streams *streams;
 };
 
@@ -99,6 +100,7 @@ int link_send(struct links *l, struct live_node *n, const struct buf *frames, st
 }
 
 void links_on_jobs(struct links *l, const struct link_jobs *jobs) { l->jobs = *jobs; }
+void links_on_containers(struct links *l, const struct link_jobs *containers) { l->containers = *containers; }
 uid_t links_owner(const struct links *l) { return l->owner; }
 
 struct link_streams **links_streams(struct links *l) {
@@ -125,6 +127,7 @@ static void link_free(struct link *k, const char *why) {
                  why ? why : "its connection ended");
         live_part(k->links->live, k->node);
         if (k->links->jobs.left) k->links->jobs.left(k->links->jobs.ctx, k->node);
+        if (k->links->containers.left) k->links->containers.left(k->links->containers.ctx, k->node);
     } else if (why) {
         log_line(LOG_WARN, "node_refused", -1, "a node's connection: %s", why);
     }
@@ -191,10 +194,9 @@ static bool is_of_jobs(const struct wire_frame *f) {
     return is_it && f->version == WIRE_VERSION;
 }
 
-static int take_jobs(struct link *k, const struct wire_frame *f, struct error *e) {
-    struct links *l = k->links;
+static int take_for(const struct link_jobs *who, struct link *k, const struct wire_frame *f, struct error *e) {
     if (!k->node) return fail(e, -EPROTO, "the node did not say who it is");
-    return l->jobs.take ? l->jobs.take(l->jobs.ctx, k->node, f, e) : 0;
+    return who->take ? who->take(who->ctx, k->node, f, e) : 0;
 }
 
 static int take_frame(struct link *k, const struct wire_frame *f, struct error *e) {
@@ -204,7 +206,8 @@ static int take_frame(struct link *k, const struct wire_frame *f, struct error *
         return fail(e, -EPROTO, "another connection of node %s took over", k->node->name);
     if (f->type == WIRE_ORDER_RESULT && f->version == WIRE_VERSION) return take_result(k, f, e);
     if (f->type == WIRE_BYE) return 0; /* it will close */
-    if (is_of_jobs(f)) return take_jobs(k, f, e);
+    if (is_of_jobs(f)) return take_for(&k->links->jobs, k, f, e);
+    if (f->type == WIRE_CONTAINER_ANSWER && f->version == WIRE_VERSION) return take_for(&k->links->containers, k, f, e);
     int r = live_take(k->links->live, &k->node, k, f, clock_boot_ns(), clock_real_ns(), e);
     if (r > 0) say_welcome(k);
     return r;

@@ -36,6 +36,8 @@ struct link_jobs {
     void (*left)(void *ctx, struct live_node *n);
 };
 void links_on_jobs(struct links *l, const struct link_jobs *jobs);
+/* The same about containers; `came` is not called. */
+void links_on_containers(struct links *l, const struct link_jobs *containers);
 
 /* Frames to a node; no answer is waited for. -ENOTCONN: there is no connection. */
 int link_send(struct links *l, struct live_node *n, const struct buf *frames, struct error *e) MUST_CHECK;

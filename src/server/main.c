@@ -245,6 +245,7 @@ static int live_make(struct error *e) {
     snprintf(path, sizeof path, "%s/link.sock", self.privilege.socket_dir);
     r = links_new(self.loop, &self.live, path, self.privilege.owner, &self.links, e);
     if (r < 0) return r;
+    self.containers = containers_new(self.loop, self.links);
     queue_start(self.queue, self.links);
     streams_add_queue(self.streams, self.queue);
     r = proxy_new(&self, &self.proxy, e);
@@ -384,6 +385,7 @@ static int serve_main(int argc, char **argv) {
     http_server_free(self.http);
     watchmen_free(self.watchmen);
     proxy_free(self.proxy);
+    containers_free(self.containers);
     links_free(self.links);
     recorder_free(self.recorder);
     streams_free(self.streams);

@@ -11,6 +11,7 @@
 #include "net/loop.h"
 #include "net/proxy.h"
 #include "server/auth.h"
+#include "server/containers.h"
 #include "server/exporter.h"
 #include "server/groups.h"
 #include "server/link.h"
@@ -41,6 +42,7 @@ struct server {
     struct roster *roster;
     struct recorder *recorder;
     struct links *links;
+    struct containers *containers;
     struct queue *queue;
     struct watchmen *watchmen; /* NULL: that port is off */
     struct streams *streams;

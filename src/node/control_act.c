@@ -1,0 +1,253 @@
+/* What is done with a container that is there: start, stop, restart, remove, read its log. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "model/occupancy.h"
+#include "node/container.h"
+#include "node/control_own.h"
+#include "node/docker_ask.h"
+#include "node/frees.h"
+#include "node/mounts.h"
+
+#define ACT_S 60
+#define LOG_LINES 2000u
+#define LOG_BYTES (512u << 10)
+
+int control_post(const struct control *c, const char *id, const char *verb, int timeout_s, struct error *e) {
+    AUTO(buf_done) struct buf answer = {0}, target = {0};
+    buf_printf(&target, "/containers/%s/%s", id, verb);
+    return control_do(c, "POST", target.s, NULL, timeout_s, &answer, e);
+}
+
+/* ---- GPUs ---- */
+
+static const struct frees_gpu *find(const struct frees_gpu *gpu, unsigned n, const char *word) {
+    char index[12];
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(index, sizeof index, "%d", gpu[i].index);
+        if (strcmp(gpu[i].uuid, word) == 0 || strcmp(index, word) == 0) return &gpu[i];
+    }
+    return NULL;
+}
+
+static bool is_usable(const struct frees_gpu *g) {
+    return g->verdict != OCCUPANCY_LOST && g->verdict != OCCUPANCY_UNHEALTHY && g->verdict != OCCUPANCY_CORDONED;
+}
+
+/* own: the container that asks has it already. */
+static bool is_taken(const struct frees_gpu *g, const char *own) {
+    char mine[160];
+    snprintf(mine, sizeof mine, "container %s", own);
+    if (*own && !g->is_granted && strcmp(g->holder, mine) == 0) return false;
+    return g->is_granted || *g->holder || g->verdict == OCCUPANCY_MEMORY || g->verdict == OCCUPANCY_BUSY;
+}
+
+static int take(const struct frees_gpu *g, bool is_shared, const char *own, char *ret, size_t room, struct error *e) {
+    size_t used = strlen(ret);
+    if (!is_usable(g)) return fail(e, -EBUSY, "gpus: GPU %d %s", g->index, occupancy_text((enum occupancy)g->verdict));
+    if (!is_shared && is_taken(g, own))
+        return fail(e, -EBUSY, "gpus: GPU %d %s%s; say that it is to be shared, or hand in a job, which waits its turn",
+                    g->index, *g->holder ? "belongs to " : "", *g->holder ? g->holder : "has memory in use");
+    if (used + strlen(g->uuid) + 2 > room) return fail(e, -E2BIG, "gpus: too many");
+    snprintf(ret + used, room - used, "%s%s", used ? "," : "", g->uuid);
+    return 0;
+}
+
+int control_gpus(int count, const struct job_words *scope, bool is_shared, const char *own, char *ret, size_t room,
+                 struct error *e) {
+    struct frees_gpu gpu[FREES_MOST];
+    unsigned n = frees_all(gpu, FREES_MOST), found = 0;
+    int r = 0;
+    ret[0] = 0;
+    for (const char *at = NULL; r >= 0 && (at = job_word_next(scope, at));) {
+        const struct frees_gpu *g = find(gpu, n, at);
+        r = g ? take(g, is_shared, own, ret, room, e)
+              : fail(e, -EINVAL, "gpus: there is no GPU %s on this machine, which has %u", at, n);
+    }
+    if (scope->count || count == 0) return r;
+    for (unsigned i = 0; r >= 0 && i < n; i++) {
+        bool is_wanted =
+            count < 0 || (found < (unsigned)count && is_usable(&gpu[i]) && (!is_taken(&gpu[i], own) || is_shared));
+        if (is_wanted) r = take(&gpu[i], is_shared, own, ret, room, e), found++;
+    }
+    if (r >= 0 && count > (int)n) return fail(e, -EINVAL, "gpus: %d are asked for, this machine has %u", count, n);
+    if (r >= 0 && (int)found < count)
+        return fail(e, -EBUSY, "gpus: of %d that are asked for %u %s free; hand in a job, which waits its turn", count,
+                    found, found == 1 ? "is" : "are");
+    return r;
+}
+
+/* ---- what it mounts ---- */
+
+void control_pin_dir(const struct control *c, const char *pin, char *ret, size_t room) {
+    instance_path(c->where, ret, room, "containers/%s", pin);
+}
+
+int control_bind(const struct control *c, const struct seal_context *who, const char *pin,
+                 const struct job_words *words, struct buf *ret, struct error *e) {
+    char dir[300];
+    instance_path(c->where, dir, sizeof dir, "containers");
+    struct mounts *m = calloc(1, sizeof *m);
+    if (!m) abort();
+    *m = (struct mounts){.roots = c->settings.jobs_mount_roots, .who = who};
+    int r = 0;
+    if (words->count && mkdir(dir, 0700) < 0 && errno != EEXIST) r = fail_errno(e, errno, "%s", dir);
+    control_pin_dir(c, pin, m->dir, sizeof m->dir);
+    if (r >= 0 && words->count && mkdir(m->dir, 0700) < 0 && errno != EEXIST) r = fail_errno(e, errno, "%s", m->dir);
+    if (r >= 0) r = mounts_take_all(m, words, e);
+    if (r >= 0) {
+        json_open(ret, '{');
+        mounts_put(m, ret);
+        json_close(ret, '}');
+    }
+    free(m);
+    return r;
+}
+
+/* After the machine was started anew, what it mounts is not bound any more: as whoever it belongs to, again. */
+static int bind_again(const struct control *c, const struct control_seen *s, const struct job_words *words,
+                      struct error *e) {
+    AUTO(buf_done) struct buf ignored = {0};
+    struct control_who owner = {0};
+    char dir[300];
+    control_pin_dir(c, s->pin, dir, sizeof dir);
+    if (!s->is_ours || !words->count || !s->pin[0] || geteuid() != 0 || mounts_are_bound(dir, words->count)) return 0;
+    mounts_let_go(dir);
+    control_login(s->uid, s->gid, &owner);
+    int r = control_bind(c, &owner.login, s->pin, words, &ignored, e);
+    control_who_done(&owner);
+    return r;
+}
+
+int control_ready(struct control *c, const struct control_seen *s, bool is_shared, struct error *e) {
+    AUTO(buf_done) struct buf keep = {0};
+    struct container_spec spec;
+    char gpus[4096];
+    if (!s->is_ours) return 0; /* the engine gives it what it was asked for elsewhere */
+    control_spec(s, &keep, &spec);
+    int r = control_gpus(spec.gpus, &spec.scope, is_shared, s->name, gpus, sizeof gpus, e);
+    return r < 0 ? r : bind_again(c, s, &spec.mounts, e);
+}
+
+/* One that the engine wanted to start with the machine, and could not, for what it mounts was not bound yet. */
+bool control_was_kept(const struct control_seen *s) {
+    struct json_slice policy = json_slice_get(json_slice_get(s->host, "RestartPolicy"), "Name");
+    struct json_slice why = json_slice_get(s->state, "Error");
+    bool is_kept = json_slice_is(policy, "\"always\"") || json_slice_is(policy, "\"unless-stopped\"");
+    return s->is_ours && !s->is_running && is_kept && s->pin[0] && why.len &&
+           memmem(why.s, why.len, s->pin, strlen(s->pin));
+}
+
+/* ---- the verbs ---- */
+
+int control_remove(const struct control *c, const struct control_seen *s, bool forces, struct error *e) {
+    AUTO(buf_done) struct buf answer = {0}, target = {0};
+    char dir[300];
+    buf_printf(&target, "/containers/%s?v=1%s", s->id, forces ? "&force=1" : "");
+    int r = control_do(c, "DELETE", target.s, NULL, ACT_S, &answer, e);
+    if (r < 0 || !s->pin[0]) return r;
+    control_pin_dir(c, s->pin, dir, sizeof dir);
+    mounts_let_go(dir);
+    (void)rmdir(dir);
+    return r;
+}
+
+int control_act(struct control *c, struct error *e) {
+    static const struct {
+        enum container_verb verb;
+        const char *does, *done;
+    } rows[] = {
+        {CONTAINER_VERB_START,   "start",        "started"     },
+        {CONTAINER_VERB_STOP,    "stop?t=10",    "stopped"     },
+        {CONTAINER_VERB_RESTART, "restart?t=10", "started anew"},
+        {CONTAINER_VERB_REMOVE,  "",             "removed"     },
+    };
+    AUTO(control_seen_done) struct control_seen s = {0};
+    enum container_verb verb = (enum container_verb)c->call.verb;
+    int r = control_see(c, c->call.of, &s, e);
+    if (r >= 0) r = control_may(&c->who, &s, verb, e);
+    bool starts = verb == CONTAINER_VERB_START || verb == CONTAINER_VERB_RESTART;
+    if (r >= 0 && starts && !s.is_running) r = control_ready(c, &s, c->call.is_shared, e);
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(rows); i++) {
+        if (rows[i].verb != verb) continue;
+        r = *rows[i].does ? control_post(c, s.id, rows[i].does, ACT_S, e) : control_remove(c, &s, true, e);
+        snprintf(c->event, sizeof c->event, "container %.100s was %s", s.name, rows[i].done);
+    }
+    if (r < 0) return r;
+    json_open(&c->out, '{');
+    json_pair_str(&c->out, "id", s.id);
+    json_pair_str(&c->out, "name", s.name);
+    json_close(&c->out, '}');
+    return 0;
+}
+
+/* ---- its log ---- */
+
+/* Each line begins with its moment and a space. */
+static void take_lines(struct control *c, const char *bytes, size_t n, int64_t *last_ns) {
+    char moment[40];
+    for (size_t at = 0; at < n;) {
+        const char *end = memchr(bytes + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - (bytes + at)) + 1 : n - at;
+        const char *space = memchr(bytes + at, ' ', len);
+        size_t stamp = space ? (size_t)(space - (bytes + at)) : 0;
+        snprintf(moment, sizeof moment, "%.*s", (int)(stamp < sizeof moment ? stamp : 0), bytes + at);
+        int64_t ns = container_time_ns(moment);
+        if (ns > *last_ns) *last_ns = ns;
+        size_t skip = ns ? stamp + 1 : 0;
+        buf_add(&c->out, bytes + at + skip, len - skip);
+        at += len;
+    }
+}
+
+/* Without a terminal it comes in frames: kind, three zeros, length in big endian, bytes. */
+static void take_log(struct control *c, const struct buf *raw, bool is_tty, int64_t *last_ns) {
+    if (is_tty) {
+        take_lines(c, raw->s, raw->len, last_ns);
+        return;
+    }
+    for (size_t at = 0; raw->len - at >= 8;) {
+        const uint8_t *h = (const uint8_t *)raw->s + at;
+        size_t n = (size_t)h[4] << 24 | (size_t)h[5] << 16 | (size_t)h[6] << 8 | h[7];
+        if (n > raw->len - at - 8) n = raw->len - at - 8;
+        take_lines(c, raw->s + at + 8, n, last_ns);
+        at += 8 + n;
+    }
+}
+
+int control_log(struct control *c, struct error *e) {
+    AUTO(control_seen_done) struct control_seen s = {0};
+    AUTO(buf_done) struct buf raw = {0};
+    char target[200];
+    int64_t last_ns = 0;
+    unsigned lines = c->call.lines && c->call.lines < LOG_LINES ? c->call.lines : LOG_LINES;
+    int r = control_see(c, c->call.of, &s, e);
+    if (r >= 0) r = control_may(&c->who, &s, CONTAINER_VERB_LOG, e);
+    if (r < 0) return r;
+    c->answer.is_over = !s.is_running;
+    for (;; lines /= 10) { /* lines may be long */
+        int64_t since_ns = c->call.since_ns;
+        int n =
+            snprintf(target, sizeof target, "/containers/%s/logs?stdout=1&stderr=1&timestamps=1&tail=%u", s.id, lines);
+        if (since_ns > 0)
+            snprintf(target + n, sizeof target - (size_t)n, "&since=%lld.%09lld", (long long)(since_ns / NS_PER_S),
+                     (long long)(since_ns % NS_PER_S));
+        r = control_do(c, "GET", target, NULL, ACT_S, &raw, e);
+        if (r != -EFBIG || lines < 10) break;
+    }
+    if (r < 0) return r;
+    take_log(c, &raw, json_slice_is(json_slice_get(s.config, "Tty"), "true"), &last_ns);
+    if (c->out.len > LOG_BYTES) {
+        memmove(c->out.s, c->out.s + c->out.len - LOG_BYTES, LOG_BYTES);
+        c->out.len = LOG_BYTES;
+    }
+    c->answer.since_ns = last_ns ? last_ns + 1 : c->call.since_ns ? c->call.since_ns : 1;
+    return 0;
+}

@@ -1,0 +1,147 @@
+/* A shell in a container, with a terminal: as whoever asks, and ended when he goes. The engine lets a program that was begun with a
+ * terminal run on when its connection ends; so it is told to hang up, and killed when it does not. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/thread.h"
+#include "model/event.h"
+#include "node/control_own.h"
+#include "node/docker_ask.h"
+#include "node/tasks.h"
+
+#define EXEC_S 20
+#define STACK_BYTES (512 * 1024)
+#define HANG_UP_NS (2 * NS_PER_S)
+
+struct shell {
+    char socket[108], exec[80], container[72];
+};
+
+static void describe(const struct control *c, struct buf *b) {
+    static const char script[] = "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi";
+    char user[32];
+    snprintf(user, sizeof user, "%u:%u", c->who.login.uid, c->who.login.gid);
+    json_open(b, '{');
+    json_pair_bool(b, "AttachStdin", true);
+    json_pair_bool(b, "AttachStdout", true);
+    json_pair_bool(b, "AttachStderr", true);
+    json_pair_bool(b, "Tty", true);
+    json_pair_str(b, "User", user);
+    json_key(b, "Env");
+    buf_puts(b, "[\"TERM=xterm-256color\"]");
+    json_key(b, "Cmd");
+    json_open(b, '[');
+    json_str(b, "/bin/sh");
+    json_str(b, "-c");
+    json_str(b, script);
+    json_close(b, ']');
+    json_close(b, '}');
+}
+
+static int make_exec(const struct control *c, const char *id, struct shell *s, struct error *e) {
+    AUTO(buf_done) struct buf body = {0}, answer = {0}, target = {0}, exec = {0};
+    describe(c, &body);
+    buf_printf(&target, "/containers/%s/exec", id);
+    int r = control_do(c, "POST", target.s, body.s, EXEC_S, &answer, e);
+    if (r < 0) return r;
+    json_slice_text(json_slice_get((struct json_slice){answer.s, answer.len}, "Id"), &exec);
+    if (!exec.len || exec.len >= sizeof s->exec)
+        return fail(e, -EPROTO, "the container engine does not say what it made");
+    snprintf(s->exec, sizeof s->exec, "%s", exec.s);
+    snprintf(s->container, sizeof s->container, "%s", id);
+    snprintf(s->socket, sizeof s->socket, "%s", c->socket);
+    return 0;
+}
+
+static void on_size(void *ctx, unsigned rows, unsigned columns) {
+    const struct shell *s = ctx;
+    AUTO(buf_done) struct buf answer = {0};
+    struct error ignored;
+    char target[160];
+    snprintf(target, sizeof target, "/exec/%s/resize?h=%u&w=%u", s->exec, rows, columns);
+    (void)!docker_ask(s->socket, "POST", target, NULL, EXEC_S, &answer, &ignored);
+}
+
+/* ---- the end ---- */
+
+/* The process that the engine says it is, held by a descriptor, if it is in that container. */
+static int process_of(const struct shell *s) {
+    AUTO(buf_done) struct buf answer = {0}, cgroup = {0};
+    struct error ignored;
+    char target[120], path[40];
+    snprintf(target, sizeof target, "/exec/%s/json", s->exec);
+    if (docker_ask(s->socket, "GET", target, NULL, EXEC_S, &answer, &ignored) != 200) return -1;
+    struct json_slice all = {answer.s, answer.len};
+    struct json_slice pid = json_slice_get(all, "Pid");
+    long number = pid.len ? strtol(pid.s, NULL, 10) : 0;
+    if (!json_slice_is(json_slice_get(all, "Running"), "true") || number <= 1) return -1;
+    AUTO(fd_done) int fd = (int)syscall(SYS_pidfd_open, (pid_t)number, 0);
+    snprintf(path, sizeof path, "/proc/%ld/cgroup", number);
+    if (fd < 0 || file_read(path, 65536, &cgroup, &ignored) < 0 || !strstr(cgroup.s, s->container)) return -1;
+    int taken = fd;
+    fd = -1;
+    return taken;
+}
+
+static void *end_thread(void *arg) {
+    struct shell *s = arg;
+    int fd = process_of(s);
+    if (fd >= 0) {
+        syscall(SYS_pidfd_send_signal, fd, SIGHUP, NULL, 0);
+        clock_sleep_until(clock_boot_ns() + HANG_UP_NS);
+        syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+        close(fd);
+    }
+    free(s);
+    return NULL;
+}
+
+static void on_done(void *ctx) {
+    struct error ignored;
+    if (thread_start(end_thread, ctx, STACK_BYTES, "the end of a shell", &ignored) < 0) free(ctx);
+}
+
+/* ---- the beginning ---- */
+
+static int refuse(const struct control *c, const struct control_seen *s, struct error *e) {
+    return fail(e, -EPERM, "container %s is not %s's: a shell in it is for whoever it runs as", s->name,
+                c->who.account[0] ? c->who.account : "yours");
+}
+
+int control_shell(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e) {
+    AUTO(control_seen_done) struct control_seen seen = {0};
+    char target[120], text[168];
+    snprintf(c->call.account, sizeof c->call.account, "%s", o->account);
+    c->call.is_admin = o->is_admin;
+    int r = control_who_account(c, e);
+    if (r >= 0) r = control_see(c, o->container, &seen, e);
+    if (r >= 0 && !control_may_enter(&c->who, &seen)) r = refuse(c, &seen, e);
+    if (r >= 0 && !seen.is_gpu && !seen.is_ours)
+        r = fail(e, -EPERM, "container %s has nothing to do with GPUs: gpumgr leaves it alone", seen.name);
+    if (r >= 0 && !seen.is_running) r = fail(e, -EBUSY, "container %s does not run", seen.name);
+    if (r < 0) return r;
+    struct shell *s = calloc(1, sizeof *s);
+    if (!s) abort();
+    r = make_exec(c, seen.id, s, e);
+    snprintf(target, sizeof target, "/exec/%s/start", s->exec);
+    int fd = r < 0 ? r : docker_hijack(c->socket, target, "{\"Detach\":false,\"Tty\":true}", e);
+    if (fd >= 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0) close(fd), fd = fail_errno(e, errno, "fcntl");
+    if (fd < 0) {
+        free(s);
+        return fd;
+    }
+    on_size(s, o->rows, o->columns);
+    *ret = (struct stream_end){.fd = fd, .ctx = s, .size = on_size, .done = on_done};
+    snprintf(text, sizeof text, "a shell was opened in container %.60s by %.50s", seen.name, c->who.account);
+    tasks_event(EVENT_INFO, "container", 0, text);
+    return 0;
+}

@@ -1,0 +1,417 @@
+/* Containers by the API: which there are, adding, changing, starting, stopping, removing, their logs. The server passes on who asks
+ * and what; the node decides and acts, and its sentence is the answer. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/json_scan.h"
+#include "base/json_slice.h"
+#include "model/container_spec_json.h"
+#include "model/duration.h"
+#include "server/api.h"
+#include "server/server.h"
+
+enum { FOLLOW_MS = 500, FOLLOWERS_MAX = 256, LINES_MAX = 2000, LINES_USUAL = 200 };
+
+#define NODE_FIELD                                                                                                     \
+    { "node", FIELD_TEXT, false, "On which machine; needed where there are several" }
+
+const struct route_field api_container_node_query[] = {NODE_FIELD, {0}};
+const struct route_field api_container_start_query[] = {
+    NODE_FIELD, {"shared", FIELD_BOOL, false, "On GPUs that somebody else has, too"},
+     {0  }
+};
+const struct route_field api_container_edit_query[] = {
+    NODE_FIELD, {"dry_run", FIELD_BOOL, false, "Nothing is changed: says what would be"},
+     {0   }
+};
+const struct route_field api_container_log_query[] = {
+    NODE_FIELD,
+    {"tail", FIELD_NUMBER, false, "The last so many lines: 200 where it is not given, 2000 at most"},
+    {"follow", FIELD_BOOL, false, "As a stream of events: `log` with {text}, then `end`"},
+    {0     }
+};
+/* For the reference page; model/container_spec_json reads the document and names what is wrong with it. */
+const struct route_field api_container_body[] = {
+    {"image",                   FIELD_TEXT, false, "An image that the machine has"},
+    {"name",                    FIELD_TEXT, false, "What it is called"},
+    {"command",                         FIELD_LIST, false, "Command and arguments, or one text for the image's shell; the image's own if none"},
+    {"env",FIELD_TEXT, false, "An object of variables"},
+    {"mounts",      FIELD_LIST, false, "`SOURCE:TARGET[:ro]`, below jobs.mount_roots and with your rights"},
+    {"labels",                 FIELD_TEXT, false, "An object of texts"},
+    {"gpus",                    FIELD_NUMBER, false, "How many free GPUs, or \"all\"; none where it is not given"},
+    {"gpu_ids",                         FIELD_LIST, false, "Just these, by index or UUID"},
+    {"shared",                    FIELD_BOOL, false, "On GPUs that somebody else has, too"},
+    {"cwd", FIELD_TEXT, false, "Where its command runs"},
+    {"deadline",                  FIELD_TEXT, false, "How long each of its GPU tasks may take, as `30s`"},
+    {"period",                    FIELD_TEXT, false, "In each of which a task must begin"},
+    {"ui",                         FIELD_TEXT, false, "`PORT[/PATH]` of a page of its own"},
+    {"restart",FIELD_TEXT, false, "no, on-failure, on-failure:N, always or unless-stopped"},
+    {0    }
+};
+
+/* ---- asking one node ---- */
+
+static bool is_true(const char *text) { return text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0; }
+
+int api_container_node(const struct call *c, struct live_node **ret, struct error *e) {
+    const struct live *l = &c->server->live;
+    const char *name = call_query(c, "node");
+    struct live_node *only = NULL;
+    unsigned linked = 0;
+    if (name) {
+        *ret = live_find_node(l, name);
+        return *ret ? 0 : fail(e, -ENOENT, "no machine %.60s is known", name);
+    }
+    for (size_t i = 0; i < l->count; i++)
+        if (l->node[i]->link && ++linked) only = l->node[i];
+    if (linked == 0) return fail(e, -ENOTCONN, "no machine is connected");
+    if (linked > 1) return fail(e, -EINVAL, "node: there are several machines: say which");
+    *ret = only;
+    return 0;
+}
+
+static int call_of(const struct call *c, enum container_verb verb, struct wire_container_call *ret, struct error *e) {
+    *ret = (struct wire_container_call){.verb = (uint8_t)verb, .is_admin = c->who.role == ROLE_ADMIN};
+    snprintf(ret->account, sizeof ret->account, "%s", c->who.user ? c->who.name : "");
+    if (!c->param[0]) return 0;
+    if (strlen(c->param[0]) >= sizeof ret->of) return fail(e, -ENOENT, "no container of this id or name is known");
+    snprintf(ret->of, sizeof ret->of, "%s", c->param[0]);
+    return 0;
+}
+
+static void answered(void *ctx, int result, const struct wire_container_answer *a, const char *sentence) {
+    struct call *c = ctx;
+    struct error e = {0};
+    if (result < 0) fail(&e, result, "%s", sentence);
+    if (result >= 0 && a->len) {
+        buf_add(&c->out, a->body, a->len);
+        buf_putc(&c->out, '\n');
+    }
+    call_end(c, result < 0 ? result : c->ctx ? 201 : 0, &e);
+}
+
+static int pass_on(struct call *c, struct wire_container_call *call, struct error *e) {
+    struct live_node *n;
+    int r = api_container_node(c, &n, e);
+    if (r >= 0) r = containers_ask(c->server->containers, n, call, answered, c, e);
+    return r < 0 ? r : CALL_LATER;
+}
+
+static int act(struct call *c, enum container_verb verb, struct error *e) {
+    struct wire_container_call call;
+    int r = call_of(c, verb, &call, e);
+    if (r < 0) return r;
+    if (verb == CONTAINER_VERB_START) call.is_shared = is_true(call_query(c, "shared"));
+    return pass_on(c, &call, e);
+}
+
+int api_container_start(struct call *c, struct error *e) { return act(c, CONTAINER_VERB_START, e); }
+int api_container_stop(struct call *c, struct error *e) { return act(c, CONTAINER_VERB_STOP, e); }
+int api_container_restart(struct call *c, struct error *e) { return act(c, CONTAINER_VERB_RESTART, e); }
+int api_container_remove(struct call *c, struct error *e) { return act(c, CONTAINER_VERB_REMOVE, e); }
+int api_container_spec(struct call *c, struct error *e) { return act(c, CONTAINER_VERB_SPEC, e); }
+int api_images(struct call *c, struct error *e) { return act(c, CONTAINER_VERB_IMAGES, e); }
+
+static int with_record(struct call *c, enum container_verb verb, struct error *e) {
+    AUTO(buf_done) struct buf record = {0};
+    struct wire_container_call call;
+    const struct buf *body = &c->request->body;
+    if (!body->len) return fail(e, -EINVAL, "a container's description is missing: give it as the body, in JSON");
+    int r = call_of(c, verb, &call, e);
+    if (r >= 0) r = container_spec_from_json(body->s, body->len, &record, e);
+    if (r < 0) return r;
+    call.record = (const uint8_t *)record.s;
+    call.record_len = record.len;
+    return pass_on(c, &call, e);
+}
+
+int api_container_add(struct call *c, struct error *e) {
+    c->ctx = c; /* something new: 201 */
+    return with_record(c, CONTAINER_VERB_ADD, e);
+}
+
+int api_container_edit(struct call *c, struct error *e) {
+    bool is_dry = is_true(call_query(c, "dry_run"));
+    return with_record(c, is_dry ? CONTAINER_VERB_TRY : CONTAINER_VERB_EDIT, e);
+}
+
+/* ---- the list: every machine is asked ---- */
+
+struct listing {
+    struct call *call;
+    size_t waiting;
+    struct buf rows, problems;
+};
+
+struct part {
+    struct listing *of;
+    char node[64];
+};
+
+static void nothing(void *ctx, const struct json_scan_value *v) {}
+
+static bool has_row(const struct buf *rows, const char *id) {
+    char text[90];
+    snprintf(text, sizeof text, "\"id\":\"%s\"", id);
+    return rows->s && strstr(rows->s, text);
+}
+
+/* What other engines have is known by its tasks. Nothing can be done with it from here. */
+static void put_seen(struct listing *l, const struct live_node *n, const struct live_container *c) {
+    struct buf *b = &l->rows;
+    char deadline[DURATION_TEXT];
+    json_open(b, '{');
+    json_pair_str(b, "node", n->name);
+    json_pair_str(b, "id", c->of.id);
+    json_pair_str(b, "name", *c->of.name ? c->of.name : c->of.id);
+    json_pair_str(b, "image", c->of.image);
+    json_pair_str(b, "engine", belonging_kind_name((enum belonging_kind)c->of.kind));
+    json_pair_str(b, "state", wire_container_state_name((enum wire_container_state)c->of.state));
+    json_key(b, "deadline");
+    duration_text(c->of.deadline_ns, deadline);
+    if (c->of.deadline_ns)
+        json_str(b, deadline);
+    else
+        json_nil(b);
+    json_key(b, "created");
+    if (c->of.created_real_ns)
+        json_num(b, (double)c->of.created_real_ns / NS_PER_S);
+    else
+        json_nil(b);
+    static const char *const unknown[] = {"user",  "account",   "ui",    "job",    "started",
+                                          "ended", "exit_code", "error", "restart"};
+    for (size_t i = 0; i < ARRAY_LEN(unknown); i++) {
+        json_key(b, unknown[i]);
+        json_nil(b);
+    }
+    json_pair_bool(b, "is_ours", false);
+    json_key(b, "gpus");
+    buf_puts(b, "[]");
+    json_pair_bool(b, "all_gpus", false);
+    json_pair_int(b, "tasks", c->of.running);
+    json_pair_int(b, "memory_bytes", (int64_t)c->of.memory_bytes);
+    json_key(b, "may");
+    buf_puts(b, "[]");
+    json_close(b, '}');
+}
+
+static void listed(struct listing *l) {
+    struct call *c = l->call;
+    const struct live *live = &c->server->live;
+    const struct error none = {0};
+    for (size_t i = 0; i < live->count; i++)
+        for (size_t k = 0; k < live->node[i]->tasks.containers; k++) {
+            const struct live_container *one = live->node[i]->tasks.container[k];
+            bool is_container = one->of.kind >= BELONGS_TO_CONTAINERD && one->of.kind <= BELONGS_TO_DOCKER;
+            if (!one->ended_ns && is_container && !has_row(&l->rows, one->of.id)) put_seen(l, live->node[i], one);
+        }
+    json_open(&c->out, '{');
+    json_pair_num(&c->out, "time", (double)(clock_real_ns() / NS_PER_MS) / 1000);
+    json_key(&c->out, "containers");
+    json_open(&c->out, '[');
+    if (l->rows.len) buf_add(&c->out, l->rows.s, l->rows.len);
+    json_close(&c->out, ']');
+    json_key(&c->out, "problems");
+    json_open(&c->out, '[');
+    if (l->problems.len) buf_add(&c->out, l->problems.s, l->problems.len);
+    json_close(&c->out, ']');
+    json_close(&c->out, '}');
+    buf_putc(&c->out, '\n');
+    buf_done(&l->rows);
+    buf_done(&l->problems);
+    free(l);
+    call_end(c, 0, &none);
+}
+
+/* Rows come as objects; each gets its machine's name. */
+static int put_rows(struct listing *l, const char *node, const struct wire_container_answer *a, struct error *e) {
+    struct json_slice key, row;
+    AUTO(buf_done) struct buf text = {0};
+    if (a && a->len) buf_add(&text, a->body, a->len);
+    int r =
+        text.len ? json_scan(text.s, text.len, nothing, NULL, e) : fail(e, -EPROTO, "the machine's answer is empty");
+    if (r < 0) return r;
+    for (size_t at = 0; json_slice_next((struct json_slice){text.s, text.len}, &at, &key, &row);) {
+        if (row.len < 3 || row.s[0] != '{') continue;
+        json_open(&l->rows, '{');
+        json_pair_str(&l->rows, "node", node);
+        json_slice_put((struct json_slice){row.s + 1, row.len - 1}, &l->rows);
+    }
+    return 0;
+}
+
+static void part_came(void *ctx, int result, const struct wire_container_answer *a, const char *sentence) {
+    struct part *p = ctx;
+    struct listing *l = p->of;
+    struct error e = {0};
+    if (result >= 0 && put_rows(l, p->node, a, &e) < 0) result = e.code, sentence = e.text;
+    if (result < 0) {
+        json_open(&l->problems, '{');
+        json_pair_str(&l->problems, "node", p->node);
+        json_pair_str(&l->problems, "text", sentence);
+        json_close(&l->problems, '}');
+    }
+    free(p);
+    if (--l->waiting == 0) listed(l);
+}
+
+int api_containers_gpu(struct call *c, struct error *e) {
+    struct live *live = &c->server->live;
+    struct wire_container_call call;
+    struct listing *l = calloc(1, sizeof *l);
+    if (!l) abort();
+    *l = (struct listing){.call = c, .waiting = 1};
+    if (call_of(c, CONTAINER_VERB_LIST, &call, e) < 0) return free(l), e->code;
+    for (size_t i = 0; i < live->count; i++) {
+        struct error why;
+        struct part *p = malloc(sizeof *p);
+        if (!p) abort();
+        p->of = l;
+        snprintf(p->node, sizeof p->node, "%s", live->node[i]->name);
+        l->waiting++;
+        if (!live->node[i]->link)
+            part_came(p, -ENOTCONN, NULL, "this machine is not connected");
+        else if (containers_ask(c->server->containers, live->node[i], &call, part_came, p, &why) < 0)
+            part_came(p, why.code, NULL, why.text);
+    }
+    if (--l->waiting == 0) listed(l);
+    return CALL_LATER;
+}
+
+/* ---- a log ---- */
+
+struct reading {
+    struct reading *next;
+    struct server *server;
+    struct call *call;            /* until it is answered, or became a stream */
+    struct http_request *request; /* of a stream; NULL: its reader is gone */
+    char node[64];
+    struct wire_container_call ask;
+    bool is_follow, is_asking, is_over;
+};
+
+static struct reading *followers; /* streams, on the loop's thread */
+static unsigned follower_count;
+
+static void reader_gone(struct http_request *r) {
+    struct reading *d = r->ctx;
+    d->request = NULL;
+}
+
+static void stream_say(struct reading *d, const char *event, const char *key, const char *text) {
+    AUTO(buf_done) struct buf b = {0};
+    buf_printf(&b, "event: %s\ndata:", event);
+    json_open(&b, '{');
+    if (key) json_pair_str(&b, key, text);
+    json_close(&b, '}');
+    buf_puts(&b, "\n\n");
+    struct http_shared *bytes = http_shared_new(b.s, b.len);
+    http_stream_write(d->request, bytes);
+    http_shared_drop(bytes);
+}
+
+static void stream_part(struct reading *d, const struct wire_container_answer *a) {
+    AUTO(buf_done) struct buf text = {0};
+    if (a->len) buf_add(&text, a->body, a->len);
+    for (size_t i = 0; i < text.len; i++)
+        if (!text.s[i]) text.s[i] = '?'; /* a text ends at a zero */
+    if (text.len) stream_say(d, "log", "text", text.s);
+    d->ask.since_ns = a->since_ns;
+    d->ask.lines = 0; /* all that came since */
+    d->is_over = a->is_over;
+    if (d->is_over && d->request) stream_say(d, "end", NULL, NULL);
+}
+
+static void follow_log(struct reading *d);
+
+static void log_came(void *ctx, int result, const struct wire_container_answer *a, const char *sentence) {
+    struct reading *d = ctx;
+    struct call *c = d->call;
+    struct error e = {0};
+    d->is_asking = false;
+    if (result < 0) fail(&e, result, "%s", sentence);
+    if (c && (result < 0 || !d->is_follow)) {
+        if (result >= 0 && c->request) {
+            http_add_field(c->request, "X-Content-Type-Options", "nosniff");
+            http_reply(c->request, 200, "text/plain; charset=utf-8", a->body, a->len);
+        }
+        free(d);
+        if (result < 0)
+            call_end(c, result, &e);
+        else
+            call_free(c);
+        return;
+    }
+    if (c) follow_log(d);
+    if (d->request && result >= 0) stream_part(d, a);
+    if (d->request && result < 0 && result != -ENOTCONN && result != -ETIMEDOUT) {
+        stream_say(d, "end", "error", sentence);
+        d->is_over = true;
+    }
+}
+
+static int ask_log(struct reading *d, struct error *e) {
+    struct live_node *n = live_find_node(&d->server->live, d->node);
+    if (!n) return fail(e, -ENOENT, "no machine %s is known", d->node);
+    int r = containers_ask(d->server->containers, n, &d->ask, log_came, d, e);
+    d->is_asking = r >= 0;
+    return r;
+}
+
+static void followers_tick(void *ctx) {
+    struct error ignored;
+    for (struct reading **at = &followers; *at;) {
+        struct reading *d = *at;
+        if (!d->is_asking && d->request && !d->is_over) (void)!ask_log(d, &ignored);
+        if (d->is_asking || (d->request && !d->is_over)) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        follower_count--;
+        if (d->request) http_stream_end(d->request);
+        free(d);
+    }
+}
+
+static void follow_log(struct reading *d) {
+    static bool has_timer;
+    struct call *c = d->call;
+    d->request = c->request;
+    d->call = NULL;
+    if (!has_timer) loop_every(d->server->loop, FOLLOW_MS, followers_tick, NULL);
+    has_timer = true;
+    d->next = followers;
+    followers = d;
+    follower_count++;
+    if (d->request) {
+        d->request->ctx = d;
+        http_add_field(d->request, "X-Accel-Buffering", "no");
+        http_stream_begin(d->request, "text/event-stream");
+        http_on_gone(d->request, reader_gone);
+    }
+    call_free(c);
+}
+
+int api_container_log(struct call *c, struct error *e) {
+    struct live_node *n = NULL;
+    double lines = 0;
+    int r = call_query_number(c, "tail", 1, LINES_MAX, LINES_USUAL, &lines, e);
+    if (r >= 0) r = api_container_node(c, &n, e);
+    if (r < 0) return r;
+    if (follower_count >= FOLLOWERS_MAX) return fail(e, -EAGAIN, "too many logs are followed");
+    struct reading *d = calloc(1, sizeof *d);
+    if (!d) abort();
+    *d = (struct reading){.server = c->server, .call = c, .is_follow = is_true(call_query(c, "follow"))};
+    snprintf(d->node, sizeof d->node, "%s", n->name);
+    r = call_of(c, CONTAINER_VERB_LOG, &d->ask, e);
+    d->ask.lines = (uint32_t)lines;
+    if (r >= 0) r = ask_log(d, e);
+    if (r >= 0) return CALL_LATER;
+    free(d);
+    return r;
+}
