@@ -88,6 +88,7 @@ test('jobs: a form as the API takes it', () => {
   assert.deepEqual(specOf({ ...NO_WISH, command: ' python x.py ' }), { command: 'python x.py', gpus: 1 });
   assert.deepEqual(specOf({ ...NO_WISH, command: 'x', which: 'these', chosen: ['GPU-a', 'GPU-b'] }), { command: 'x', gpu_ids: ['GPU-a', 'GPU-b'] });
   assert.deepEqual(specOf({ ...NO_WISH, command: 'x', which: 'these', all: false, gpus: '1', chosen: ['GPU-a', 'GPU-b'] }), { command: 'x', scope: ['GPU-a', 'GPU-b'], gpus: 1 });
+  assert.deepEqual(specOf({ ...NO_WISH, command: 'x', ui: ' 8888/lab ' }), { command: 'x', gpus: 1, ui: '8888/lab' });
   assert.deepEqual(specOf({ ...NO_WISH, command: 'x', gpus: 'two' }), { command: 'x', gpus: 'two' }, 'the server says what is wrong with it');
   assert.deepEqual(specOf({ ...NO_WISH, command: 'x', share: '10GiB', env: 'A=1\n\nB=x=y', after: '17, 18:any', priority: '-3' }),
     { command: 'x', share: '10GiB', env: { A: '1', B: 'x=y' }, after: ['17', '18:any'], priority: -3 });

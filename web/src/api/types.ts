@@ -263,6 +263,7 @@ export interface Job {
   signal: number | null;
   reason: string | null;
   text: string | null;
+  ui: { port: number | 'auto'; path: string } | null; // a UI of its own
   labels: Record<string, string>;
   after: string[];
   array: string | null;

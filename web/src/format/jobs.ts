@@ -158,11 +158,12 @@ export interface Wish {
   notify: string;
   cwd: string;
   mounts: string;
+  ui: string;
 }
 
 export const NO_WISH: Wish = {
   command: '', name: '', image: '', which: 'any', gpus: '1', chosen: [], all: true, memory: '', share: '', timeLimit: '', deadline: '',
-  priority: '', retries: '', after: '', array: '', env: '', labels: '', notify: '', cwd: '', mounts: '',
+  priority: '', retries: '', after: '', array: '', env: '', labels: '', notify: '', cwd: '', mounts: '', ui: '',
 };
 
 const lines = (text: string): string[] => text.split('\n').map((l) => l.trim()).filter(Boolean);
@@ -176,7 +177,7 @@ export function specOf(w: Wish): Record<string, unknown> {
   const number = (text: string): number | string => (/^-?\d+$/.test(text.trim()) ? Number(text) : text.trim());
   const spec: Record<string, unknown> = {};
   if (w.command.trim()) spec['command'] = w.command.trim();
-  const texts: [string, string][] = [['name', w.name], ['image', w.image], ['memory', w.memory], ['share', w.share], ['time_limit', w.timeLimit], ['deadline', w.deadline], ['array', w.array], ['cwd', w.cwd]];
+  const texts: [string, string][] = [['name', w.name], ['image', w.image], ['memory', w.memory], ['share', w.share], ['time_limit', w.timeLimit], ['deadline', w.deadline], ['array', w.array], ['cwd', w.cwd], ['ui', w.ui]];
   for (const [key, text] of texts) if (text.trim()) spec[key] = text.trim();
   if (w.which === 'these') {
     if (w.all) spec['gpu_ids'] = w.chosen;
@@ -197,7 +198,7 @@ export function specOf(w: Wish): Record<string, unknown> {
 const FIELDS: [RegExp, keyof Wish][] = [
   [/^command\b/, 'command'], [/^name\b/, 'name'], [/^image\b/, 'image'], [/^(gpus|gpu_ids|scope)\b/, 'gpus'], [/^memory\b/, 'memory'], [/^share\b/, 'share'],
   [/^time_limit\b/, 'timeLimit'], [/^(deadline|finish_by)\b/, 'deadline'], [/^priority\b/, 'priority'], [/^retries\b/, 'retries'], [/^after\b/, 'after'],
-  [/^array\b/, 'array'], [/^env\b/, 'env'], [/^labels\b/, 'labels'], [/^notify\b/, 'notify'], [/^cwd\b/, 'cwd'], [/^mounts\b/, 'mounts'],
+  [/^array\b/, 'array'], [/^env\b/, 'env'], [/^labels\b/, 'labels'], [/^notify\b/, 'notify'], [/^cwd\b/, 'cwd'], [/^mounts\b/, 'mounts'], [/^ui\b/, 'ui'],
 ];
 
 /** Which field a sentence of the server is about: it begins with the key. */

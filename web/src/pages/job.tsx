@@ -17,6 +17,7 @@ import { href, usePlace } from '../live/route';
 import { store } from '../live/store';
 import { jobHref, JobState, onWords, wantsWords } from '../parts/job_state';
 import { Log } from '../parts/log';
+import { OpenUi } from '../parts/open_ui';
 import { say } from '../parts/say';
 import { Busy, PageHead, Problem, useTitle } from '../parts/small';
 import { CancelJob, Who } from './queue';
@@ -132,6 +133,7 @@ export function JobPage({ id, who }: { id: string; who: Who }): JSX.Element {
     <>
       <PageHead title={j.name} crumb={[jobNumber(j), parentWords(j), j.user, wantsWords(j), onWords(j) && `on ${onWords(j)}`, `handed in ${ago(j.submitted, now)}`].filter(Boolean).join(' · ')}>
         <JobState job={j} />
+        {j.ui && j.state === 'running' && mayControl(j, who) && <OpenUi path={`jobs/${j.id}/ui${j.element === null ? '' : `?element=${j.element}`}`} what={j.name} onProblem={setProblem} />}
         {canHold && <button type="button" onClick={() => void hold()}>{j.state === 'held' ? 'Let it go' : 'Hold'}</button>}
         <CancelJob job={j} who={who} onProblem={setProblem} again={again} />
         {j.origin !== 'watchmen' && <a class="button" href={href('submit', { like: String(j.id) })}>Run again…</a>}
@@ -143,6 +145,7 @@ export function JobPage({ id, who }: { id: string; who: Who }): JSX.Element {
       <section class="panel" aria-label="What it runs"><dl class="pairs">
         {j.elements && element === null && <div><dt>Elements</dt><dd>{Object.entries(j.elements).filter(([k]) => k !== 'total').map(([k, n]) => `${n} ${k}`).join(', ')} of {j.elements.total}</dd></div>}
         <div><dt>{j.image ? 'Arguments' : 'Command'}</dt><dd><code>{j.command.join(' ') || '–'}</code></dd></div>
+        {j.ui && <div><dt>Its own UI</dt><dd>{j.ui.port === 'auto' ? 'a port that is picked' : `port ${j.ui.port}`}, {j.ui.path}</dd></div>}
         {j.image && <div><dt>Image</dt><dd>{j.image}</dd></div>}
         {j.after.length > 0 && <div><dt>After</dt><dd>{j.after.join(', ')}</dd></div>}
         {j.finish_by !== null && <div><dt>To be done by</dt><dd>{moment(j.finish_by, now)}</dd></div>}

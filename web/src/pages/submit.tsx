@@ -118,6 +118,7 @@ async function wishOf(id: string): Promise<Partial<Wish>> {
     which: j.scope.length ? 'these' : 'any', chosen: j.scope, all: j.scope.length === j.gpus, array: j.array ?? '',
     timeLimit: j.time_limit_s === null ? '' : `${Math.round(j.time_limit_s)}s`, priority: j.priority ? String(j.priority) : '', retries: j.retries ? String(j.retries) : '',
     memory: j.memory_bytes ? String(j.memory_bytes) : '', share: j.share_bytes ? String(j.share_bytes) : '',
+    ui: j.ui ? `${j.ui.port}${j.ui.path === '/' ? '' : j.ui.path}` : '',
     labels: Object.entries(j.labels).map(([k, v]) => `${k}=${v}`).join('\n'),
   };
 }
@@ -161,9 +162,9 @@ export function Submit(): JSX.Element {
           <div class="fields"><Field of="name" name="Name" hint="made of the command when empty" {...field} wrong={wrong('name')} /><Field of="image" name="Container image" hint="empty: a process" {...field} wrong={wrong('image')} /></div>
           <WhichGpus wish={wish} put={put}><div class="fields"><Field of="gpus" name="How many" {...field} wrong={wrong('gpus')} /><Field of="memory" name="Memory of each, at least" placeholder="40GiB" {...field} wrong={wrong('memory')} /><Field of="share" name="Or a part of one GPU's memory" placeholder="10GiB" {...field} wrong={wrong('share')} /></div></WhichGpus>
           <div class="fields"><Field of="timeLimit" name="Time limit" hint="a limit helps it to start sooner" placeholder="2h" {...field} wrong={wrong('timeLimit')} /><Field of="deadline" name="To be done within" placeholder="8h" {...field} wrong={wrong('deadline')} /></div>
-          <details class="more" open={!!wrongAt && ['priority', 'retries', 'after', 'array', 'env', 'labels', 'notify', 'cwd', 'mounts'].includes(wrongAt) ? true : undefined}><summary>More: order, retries, arrays, environment, notification</summary>
+          <details class="more" open={!!wrongAt && ['priority', 'retries', 'after', 'array', 'env', 'labels', 'notify', 'cwd', 'mounts', 'ui'].includes(wrongAt) ? true : undefined}><summary>More: order, retries, arrays, environment, notification</summary>
             <div class="fields"><Field of="priority" name="Priority" hint="-100 to 100" {...field} wrong={wrong('priority')} /><Field of="retries" name="Tries after a failure" {...field} wrong={wrong('retries')} /><Field of="after" name="After jobs" placeholder="17 18:any" {...field} wrong={wrong('after')} /><Field of="array" name="Array" placeholder="1-100%8" hint="{index} in the command" {...field} wrong={wrong('array')} /></div>
-            <Field of="cwd" name="Working directory" {...field} wrong={wrong('cwd')} />
+            <div class="fields"><Field of="cwd" name="Working directory" {...field} wrong={wrong('cwd')} /><Field of="ui" name="Its own UI" placeholder="8888/lab" hint="a port, or auto: told in $GPUMGR_UI_PORT" {...field} wrong={wrong('ui')} /></div>
             <div class="fields"><Field of="env" name="Environment" hint="KEY=VALUE, a line each" rows={2} {...field} wrong={wrong('env')} /><Field of="labels" name="Labels" hint="KEY=VALUE, a line each" rows={2} {...field} wrong={wrong('labels')} /></div>
             <div class="fields"><Field of="mounts" name="Mounts of the container" hint="SOURCE:TARGET[:ro], a line each" rows={2} {...field} wrong={wrong('mounts')} /><Field of="notify" name="Tell" hint="mail:ADDRESS or webhook:URL, a line each" rows={2} {...field} wrong={wrong('notify')} /></div>
           </details>
