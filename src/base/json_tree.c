@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 
 /* A node is jansson's own; only this file knows. */
 static json_t *node(const struct json_tree *j) { return (json_t *)(uintptr_t)j; }
@@ -60,4 +61,25 @@ bool json_tree_is_true(const struct json_tree *j) { return j && json_is_true(nod
 
 int64_t json_tree_integer(const struct json_tree *j, int64_t otherwise) {
     return j && json_is_integer(node(j)) ? (int64_t)json_integer_value(node(j)) : otherwise;
+}
+
+void json_tree_lay_over(struct json_tree *under, const struct json_tree *over) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(node(over), key, value) {
+        json_t *there = json_object_get(node(under), key);
+        if (json_is_object(there) && json_is_object(value))
+            json_tree_lay_over((struct json_tree *)(uintptr_t)there, tree(value));
+        else if (json_object_set_new(node(under), key, json_deep_copy(value)) < 0)
+            abort();
+    }
+}
+
+void json_tree_drop(struct json_tree *j, const char *key) { (void)json_object_del(node(j), key); }
+
+void json_tree_write(const struct json_tree *j, struct buf *b) {
+    char *text = json_dumps(node(j), JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!text) abort();
+    buf_puts(b, text);
+    free(text);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 
 struct json_tree; /* a node of it; those got from another live as long as that */
@@ -42,3 +43,9 @@ double json_tree_number(const struct json_tree *j, double otherwise); /* true an
 const char *json_tree_text(const struct json_tree *j, const char *otherwise);
 bool json_tree_is_true(const struct json_tree *j);
 int64_t json_tree_integer(const struct json_tree *j, int64_t otherwise); /* 2.0 is none */
+
+/* Members of `over` stand above those of `under`, both objects: where both have an object, that one is filled the same way. */
+void json_tree_lay_over(struct json_tree *under, const struct json_tree *over);
+void json_tree_drop(struct json_tree *j, const char *key);
+/* As text, appended. */
+void json_tree_write(const struct json_tree *j, struct buf *b);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_tree.h"
 #include "client/gpu_list.h"
 #include "client/when.h"
 #include "model/job.h"
@@ -238,31 +239,70 @@ static int put_command(const struct job_flags *f, char *const *command, size_t w
     return 0;
 }
 
+static int put_all(const struct job_flags *f, const struct job_flags_here *here, struct buf *b, struct error *e) {
+    unsigned gpus = 0;
+    int r = check_together(f, e);
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(table); i++)
+        if (f->given[i].count) r = put_row(&table[i], &f->given[i], here, &gpus, b, e);
+    if (r >= 0 && f->is_pty) json_pair_bool(b, "pty", true);
+    return r;
+}
+
 int job_flags_json(const struct job_flags *f, char *const *command, size_t words, const struct job_flags_here *here,
                    struct buf *ret, struct error *e) {
     AUTO(buf_done) struct buf b = {0};
-    unsigned gpus = 0;
-    int r = check_together(f, e);
     json_open(&b, '{');
-    if (r >= 0) r = put_command(f, command, words, here, &b, e);
-    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(table); i++)
-        if (f->given[i].count) r = put_row(&table[i], &f->given[i], here, &gpus, &b, e);
+    int r = put_command(f, command, words, here, &b, e);
+    if (r >= 0) r = put_all(f, here, &b, e);
     if (r < 0) return r;
-    if (f->is_pty) json_pair_bool(&b, "pty", true);
     json_close(&b, '}');
     buf_done(ret);
     *ret = TAKE_STRUCT(b);
     return 0;
 }
 
-int job_flags_alone(const struct job_flags *f, size_t words, struct error *e) {
-    for (size_t i = 0; i < ARRAY_LEN(table); i++)
-        if (f->given[i].count)
-            return fail(e, -EINVAL, "--%s: does not go with --file; it can stand in the file as \"%s\"", table[i].flag,
-                        table[i].key);
-    if (f->is_pty) return fail(e, -EINVAL, "--pty: does not go with --file; it can stand in the file as \"pty\"");
-    if (words) return fail(e, -EINVAL, "a command does not go with --file; it can stand in the file as \"command\"");
-    return 0;
+/* ---- above a file ---- */
+
+/* What a flag says is meant instead of what the file says in other words. */
+static const char *const instead[][2] = {
+    {"gpu_ids",   "gpus"     },
+    {"gpu_ids",   "scope"    },
+    {"gpus",      "gpu_ids"  },
+    {"scope",     "gpu_ids"  },
+    {"deadline",  "finish_by"},
+    {"finish_by", "deadline" },
+};
+
+static void lay_over(const struct json_tree *job, const struct json_tree *flags) {
+    struct json_tree *under = (struct json_tree *)(uintptr_t)job; /* of a tree that is ours */
+    if (json_tree_type(job) != JSON_TREE_OBJECT) return;          /* whoever reads it says what is wrong */
+    for (size_t i = 0; i < ARRAY_LEN(instead); i++)
+        if (json_tree_get(flags, instead[i][0])) json_tree_drop(under, instead[i][1]);
+    json_tree_lay_over(under, flags);
+}
+
+int job_flags_over(const struct job_flags *f, char *const *command, size_t words, const struct job_flags_here *here,
+                   struct buf *file, struct error *e) {
+    AUTO(buf_done) struct buf b = {0};
+    struct json_tree *flags, *root;
+    json_open(&b, '{');
+    int r = words ? put_command(f, command, words, here, &b, e) : 0;
+    if (r >= 0) r = put_all(f, here, &b, e);
+    if (r < 0) return r;
+    json_close(&b, '}');
+    if (strcmp(b.s, "{}") == 0) return 0;
+    if (json_tree_parse(b.s, b.len, &flags, e) < 0) abort(); /* we wrote it */
+    r = json_tree_parse(file->s, file->len, &root, e);
+    if (r >= 0) {
+        const struct json_tree *jobs = json_tree_type(root) == JSON_TREE_LIST ? root : json_tree_get(root, "jobs");
+        for (size_t i = 0; i < json_tree_count(jobs); i++) lay_over(json_tree_at(jobs, i), flags);
+        if (!jobs) lay_over(root, flags);
+        buf_clear(file);
+        json_tree_write(root, file);
+        json_tree_free(root);
+    }
+    json_tree_free(flags);
+    return r;
 }
 
 void job_flags_rename(const struct job_flags *f, struct error *e) {

@@ -31,8 +31,10 @@ struct job_flags_here {
 int job_flags_json(const struct job_flags *f, char *const *command, size_t words, const struct job_flags_here *here,
                    struct buf *ret, struct error *e) MUST_CHECK;
 
-/* With --file the file says it all: names the first flag that says more. */
-int job_flags_alone(const struct job_flags *f, size_t words, struct error *e) MUST_CHECK;
+/* With --file: what flags and command say, above each job of the file's text. A variable or a label is one more; anything else
+ * is instead of what the file says. */
+int job_flags_over(const struct job_flags *f, char *const *command, size_t words, const struct job_flags_here *here,
+                   struct buf *file, struct error *e) MUST_CHECK;
 
 /* A sentence that begins with a key of the JSON ("memory: ...") begins with its flag afterwards ("--memory: ..."). */
 void job_flags_rename(const struct job_flags *f, struct error *e);
@@ -65,4 +67,5 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
     "  --notify WHERE       of start, end and failure: terminal, mail:ADDRESS, webhook:URL, command:TEXT; may be\n"    \
     "                       given again\n"                                                                             \
     "  --pty                with a terminal of its own; without a command, your shell\n"                               \
-    "  --file FILE          the job as JSON (docs/jobs.md), - for standard input; instead of all of the above\n"
+    "  --file FILE          the job, or several, as JSON (docs/jobs.md), - for standard input; flags that are given\n" \
+    "                       besides count for each of them, instead of what the file says\n"

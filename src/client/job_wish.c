@@ -52,8 +52,8 @@ static int read_jobs(struct job_wish *w, struct error *e) {
     struct job_flags_here here = {.cwd = cwd, .shell = my_shell(), .now_ns = now_ns};
     int r;
     if (w->job.file) {
-        r = job_flags_alone(&w->job, w->flags.command_count, e);
-        if (r >= 0) r = read_file(w->job.file, &w->document, e);
+        r = read_file(w->job.file, &w->document, e);
+        if (r >= 0) r = job_flags_over(&w->job, w->flags.command, w->flags.command_count, &here, &w->document, e);
     } else {
         r = job_flags_json(&w->job, w->flags.command, w->flags.command_count, &here, &w->document, e);
     }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,11 +11,11 @@
 #include "client/job_id.h"
 #include "client/job_line.h"
 #include "client/job_news.h"
-#include "client/job_table.h"
+#include "client/job_pick.h"
 #include "client/output.h"
 #include "client/server_ask.h"
 #include "client/settings_load.h"
-#include "model/job.h"
+#include "net/http_client.h"
 
 enum { LOOK_S = 1 };
 #define FIRST_NS (5 * NS_PER_S) /* the node says something within this, or has nothing to say */
@@ -26,49 +27,6 @@ struct wish {
     struct job_id id;
 };
 
-/* ---- which run ---- */
-
-static void count_member(void *ctx, const char *key, const struct json_tree *value) { ++*(size_t *)ctx; }
-
-/* A number that people see as the element's place, or -1. */
-static int64_t place_of(const struct json_tree *job, bool is_sweep, int64_t number) {
-    const struct job_spec spec = {.array = job_text(job, "array")};
-    double total = job_number(json_tree_get(job, "elements"), "total");
-    if (is_sweep) return number >= 1 && (double)number <= total ? number - 1 : -1;
-    return job_element_find(&spec, number);
-}
-
-static int find_element(const struct wish *w, const struct json_tree *job, uint32_t *ret, struct error *e) {
-    size_t sweeps = 0;
-    json_tree_each(json_tree_get(job, "sweep"), count_member, &sweeps);
-    bool is_array = sweeps || *job_text(job, "array");
-    long long id = w->id.job;
-    if (!is_array && w->id.element >= 0) return fail(e, -EINVAL, "job %lld is no array: it has one log, %lld", id, id);
-    if (is_array && w->id.element < 0)
-        return fail(e, -EINVAL, "job %lld is an array: name one of it, as in %lld.3", id, id);
-    int64_t place = is_array ? place_of(job, sweeps > 0, w->id.element) : 0;
-    if (place < 0) return fail(e, -EINVAL, "job %lld has no number %lld", id, (long long)w->id.element);
-    *ret = (uint32_t)place;
-    return 0;
-}
-
-/* The server knows which run is meant. */
-static int find(const char *dir, const struct wish *w, struct job_news *news, uint32_t *ret_place, struct error *e) {
-    AUTO(buf_done) struct buf answer = {0};
-    struct json_tree *root;
-    char path[64];
-    snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)w->id.job);
-    int r = server_ask(dir, "GET", path, NULL, &answer, e);
-    if (r < 0) return r;
-    r = json_tree_parse(answer.s, answer.len, &root, e);
-    if (r < 0) return fail_in(e, r, "the server's answer");
-    r = find_element(w, root, ret_place, e);
-    if (r >= 0 && !job_news_read(root, w->id.element, news))
-        r = fail(e, -EPROTO, "the server's answer is of another version");
-    json_tree_free(root);
-    return r;
-}
-
 /* ---- showing ---- */
 
 static void wait_for_more(struct job_follow *f, struct job_watch *watch, bool is_busy) {
@@ -79,21 +37,77 @@ static void wait_for_more(struct job_follow *f, struct job_watch *watch, bool is
     poll(p, ARRAY_LEN(p), is_busy ? 0 : FOLLOW_AGAIN_MS);
 }
 
-/* By the server, which asks the machine where it ran: for an earlier try, and for jobs of other machines. */
+/* A part of the log by the server, which asks the machine where it ran. */
+struct part {
+    struct buf bytes;
+    uint64_t next; /* where the part behind it begins; what was cut off before this one is passed over */
+    bool is_over;  /* nothing will follow */
+};
+
+static void part_done(struct part *p) { buf_done(&p->bytes); }
+
+static int ask_part(const char *dir, const struct wish *w, int attempt, uint64_t offset, struct part *ret,
+                    struct error *e) {
+    AUTO(buf_done) struct buf path = {0};
+    struct http_wanted field[] = {{.name = "X-Log-Offset"}, {.name = "X-Log-Total"}, {.name = "X-Log-Over"}};
+    buf_printf(&path, "/api/v1/jobs/%lld/log?offset=%llu", (long long)w->id.job, (unsigned long long)offset);
+    if (w->id.element >= 0) buf_printf(&path, "&element=%lld", (long long)w->id.element);
+    if (attempt > 0) buf_printf(&path, "&attempt=%d", attempt);
+    int r = server_ask_fields(dir, "GET", path.s, NULL, &ret->bytes, field, ARRAY_LEN(field), e);
+    if (r < 0) return r;
+    uint64_t at = strtoull(field[0].value, NULL, 10), total = strtoull(field[1].value, NULL, 10);
+    ret->next = (at > offset ? at : offset) + ret->bytes.len;
+    ret->is_over = strcmp(field[2].value, "1") == 0 && ret->next >= total;
+    return 0;
+}
+
+/* For an earlier try, and for jobs of other machines: what there is now. */
 static int show_by_server(const char *dir, const struct wish *w, struct error *e) {
     uint64_t offset = 0;
     for (;;) {
-        AUTO(buf_done) struct buf path = {0}, part = {0};
-        buf_printf(&path, "/api/v1/jobs/%lld/log?offset=%llu", (long long)w->id.job, (unsigned long long)offset);
-        if (w->id.element >= 0) buf_printf(&path, "&element=%lld", (long long)w->id.element);
-        if (w->attempt > 0) buf_printf(&path, "&attempt=%.0f", w->attempt);
-        int r = server_ask(dir, "GET", path.s, NULL, &part, e);
+        AUTO(part_done) struct part part = {0};
+        int r = ask_part(dir, w, (int)w->attempt, offset, &part, e);
         if (r < 0) return r;
-        if (!part.len) return 0;
-        offset += part.len;
-        r = output_write(&part);
+        if (!part.bytes.len) return 0;
+        offset = part.next;
+        r = output_write(&part.bytes);
         if (r < 0) return r == -EPIPE ? 0 : fail_errno(e, -r, "cannot write the output");
     }
+}
+
+/* Until a job of another machine is over; a machine that is away is waited for. */
+static int show_by_server_on(const char *dir, const struct wish *w, struct job_news *news, struct error *e) {
+    struct job_watch *watch;
+    struct job_line line;
+    uint64_t offset = 0;
+    int attempt = news->attempt;
+    int r = job_watch_new(dir, w->id.job, w->id.element, LOOK_S, &watch, e);
+    if (r < 0) return r;
+    job_line_init(&line);
+    for (;;) {
+        AUTO(part_done) struct part part = {0};
+        AUTO(buf_done) struct buf text = {0};
+        struct error away = {0};
+        (void)!job_watch_take(watch, news, &away);
+        bool was_over = news->is_over; /* asked before the log: what is there then is all of it */
+        if (news->attempt != attempt) offset = 0;
+        attempt = news->attempt;
+        r = attempt ? ask_part(dir, w, attempt, offset, &part, e) : 0;
+        bool is_away = r == -EIO || r == -ENOTCONN || r == -EAGAIN || r == -ETIMEDOUT;
+        if (r < 0 && !is_away) break;
+        if (part.next > offset) offset = part.next;
+        if (part.bytes.len) job_line_clear(&line);
+        if (output_write(&part.bytes) < 0) break;
+        if (was_over && (!attempt || part.is_over || (is_away && !news->is_running))) break;
+        job_line_waiting(&w->id, news, clock_real_ns(), &text);
+        if (is_away) buf_printf(&text, "job %lld: %s", (long long)w->id.job, e->text);
+        if (text.len) job_line_put(&line, text.s, text.s);
+        struct pollfd p = {.fd = job_watch_fd(watch), .events = POLLIN};
+        if (!part.bytes.len) poll(&p, 1, FOLLOW_AGAIN_MS);
+    }
+    job_line_done(&line);
+    job_watch_free(watch);
+    return r < 0 ? r : 0;
 }
 
 /* What there is now. 1: this machine's node does not know. */
@@ -147,16 +161,21 @@ static int show_on(struct job_follow *f, const struct wish *w, const char *dir, 
 
 static int show(const struct command *self, const char *dir, const struct wish *w) {
     struct job_follow f = {.dir = dir, .job = w->id.job, .has_log = true, .talk = JOBS_TALK_CLOSED};
-    struct job_news news = {0};
+    struct job_pick pick = {0};
+    struct job_news *news = &pick.news;
     struct error e = {0};
     char name[JOB_ID_TEXT];
     job_id_text(&w->id, name);
-    int r = find(dir, w, &news, &f.element, &e);
-    if (r >= 0 && !news.attempt && news.is_over)
-        r = fail(&e, -ENOENT, "job %s never ran: it is %s", name, news.state);
-    else if (r >= 0 && !news.attempt && !w->follow)
-        r = fail(&e, -ENOENT, "job %s has not begun: it is %s; -f waits for it", name, news.state);
-    if (r >= 0) r = w->follow ? show_on(&f, w, dir, &news, &e) : w->attempt > 0 ? 1 : show_now(&f, &e);
+    int r = job_pick(dir, &w->id, &pick, &e);
+    f.element = pick.place;
+    if (r >= 0 && !news->attempt && news->is_over)
+        r = fail(&e, -ENOENT, "job %s never ran: it is %s", name, news->state);
+    else if (r >= 0 && !news->attempt && !w->follow)
+        r = fail(&e, -ENOENT, "job %s has not begun: it is %s; -f waits for it", name, news->state);
+    if (r >= 0 && w->follow)
+        r = pick.is_here ? show_on(&f, w, dir, news, &e) : show_by_server_on(dir, w, news, &e);
+    else if (r >= 0)
+        r = w->attempt > 0 || !pick.is_here ? 1 : show_now(&f, &e);
     if (r > 0) r = show_by_server(dir, w, &e);
     job_follow_close(&f);
     return r < 0 ? command_fail(self, &e, error_exit_code(r)) : EXIT_DONE;

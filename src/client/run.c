@@ -59,7 +59,7 @@ const struct command command_run = {
         "\n"
         "Ctrl-C asks it to end (TERM; while it waits: takes it out of the queue), once more cancels it (TERM, then\n"
         "KILL of all that it started). Ctrl-\\ leaves it running and gives your prompt back; with --pty that is\n"
-        "Ctrl-]. Ctrl-Z stops only this command. `gpumgr logs -f JOB` shows its output again.\n"
+        "Ctrl-]. Ctrl-Z stops only this command. `gpumgr attach JOB` comes back to it.\n"
         "\n" JOB_FLAGS_HELP "  --detach             do not wait: print its number\n"
         "  --quiet              say nothing but what the job says\n"
         "  --dry-run            only say what would become of it now\n"

@@ -72,15 +72,18 @@ static int send_term(struct loop *l, struct error *e) {
     int r = jobs_talk_open(&t, l->wish->dir, e);
     if (r < 0) return r;
     t.patience_ms = SIGNAL_MS;
-    jobs_put_signal(&b, &(struct jobs_signal){.request = 1, .job = l->wish->id.job, .number = SIGTERM});
+    jobs_put_signal(
+        &b, &(struct jobs_signal){.request = 1, .job = l->wish->id.job, .element = l->wish->place, .number = SIGTERM});
     r = jobs_talk_send(&t, &b, e);
     return r < 0 ? r : jobs_talk_result(&t, 1, &result, e);
 }
 
 static int cancel(struct loop *l, struct error *e) {
     AUTO(buf_done) struct buf ignored = {0};
-    char path[64];
-    snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)l->wish->id.job);
+    char path[96];
+    int n = snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)l->wish->id.job);
+    if (l->wish->id.element >= 0)
+        snprintf(path + n, sizeof path - (size_t)n, "?element=%lld", (long long)l->wish->id.element);
     return server_ask(l->wish->dir, "DELETE", path, NULL, &ignored, e);
 }
 
@@ -109,7 +112,7 @@ static int interrupted(struct loop *l, int number) {
 }
 
 static int leave(struct loop *l) {
-    note(l, "job %s goes on; `gpumgr logs -f %s` shows it, `gpumgr cancel %s` ends it", l->id, l->id, l->id);
+    note(l, "job %s goes on; `gpumgr attach %s` comes back to it, `gpumgr cancel %s` ends it", l->id, l->id, l->id);
     return EXIT_DONE;
 }
 
@@ -252,7 +255,12 @@ int run_follow(const struct command *self, const struct run_follow *wish) {
     struct loop l = {
         .self = self,
         .wish = wish,
-        .follow = {.dir = wish->dir, .job = wish->id.job, .has_log = true, .talk = JOBS_TALK_CLOSED},
+        .follow = {.dir = wish->dir,
+                   .job = wish->id.job,
+                   .element = wish->place,
+                   .offset = wish->offset,
+                   .has_log = true,
+                   .talk = JOBS_TALK_CLOSED},
         .pty = JOB_PTY_CLOSED
     };
     struct error e = {0};
@@ -261,7 +269,7 @@ int run_follow(const struct command *self, const struct run_follow *wish) {
     job_id_text(&wish->id, l.id);
     job_line_init(&l.line);
     l.signals = open_signals(&e);
-    if (l.signals < 0 || job_watch_new(wish->dir, wish->id.job, -1, LOOK_S, &l.watch, &e) < 0) {
+    if (l.signals < 0 || job_watch_new(wish->dir, wish->id.job, wish->id.element, LOOK_S, &l.watch, &e) < 0) {
         fd_done(&l.signals);
         return command_fail(self, &e, EXIT_FAILED);
     }

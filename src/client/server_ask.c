@@ -63,6 +63,11 @@ static int not_running(struct error *e) {
 
 int server_ask(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
                struct error *e) {
+    return server_ask_fields(dir, method, path, body, ret, NULL, 0, e);
+}
+
+int server_ask_fields(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
+                      struct http_wanted *wanted, size_t count, struct error *e) {
     struct instance i;
     char socket_path[300], url[600];
     AUTO(http_answer_done) struct http_answer answer = {0};
@@ -80,7 +85,9 @@ int server_ask(const char *dir, const char *method, const char *path, const stru
                                  .body_len = body ? body->len : 0,
                                  .most = ANSWER_MAX,
                                  .connect_ms = CONNECT_MS,
-                                 .total_ms = TOTAL_MS};
+                                 .total_ms = TOTAL_MS,
+                                 .wanted = wanted,
+                                 .wanted_count = count};
     r = http_client_start(e);
     if (r < 0) return r;
     r = http_ask(&ask, &answer, &why);

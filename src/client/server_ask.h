@@ -12,6 +12,11 @@
 int server_ask(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
                struct error *e) MUST_CHECK;
 
+/* The same, with header lines of the answer (net/http_client.h). */
+struct http_wanted;
+int server_ask_fields(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
+                      struct http_wanted *wanted, size_t count, struct error *e) MUST_CHECK;
+
 /* A field of a flat answer. False: it is not there, or longer than room. */
 bool server_field(const struct buf *answer, const char *name, char *ret, size_t room);
 

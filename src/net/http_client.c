@@ -116,6 +116,11 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *ctx) {
         field_copy(colon + 1, rest, c->answer->type, sizeof c->answer->type);
     if (name == 8 && strncasecmp(bytes, "Location", name) == 0)
         field_copy(colon + 1, rest, c->answer->location, sizeof c->answer->location);
+    for (size_t i = 0; i < c->ask->wanted_count; i++) {
+        struct http_wanted *w = &c->ask->wanted[i];
+        if (name == strlen(w->name) && strncasecmp(bytes, w->name, name) == 0)
+            field_copy(colon + 1, rest, w->value, sizeof w->value);
+    }
     return n;
 }
 

@@ -11,6 +11,12 @@
 
 #define HTTP_CLIENT_HEADERS_MAX 16
 
+/* A header line of the answer that is wanted, too; "" where it did not come, or does not fit. */
+struct http_wanted {
+    const char *name;
+    char value[64];
+};
+
 struct http_ask {
     const char *method;    /* NULL: GET */
     const char *url;       /* http:// or https://; with unix_path the host in it is not looked up */
@@ -21,6 +27,8 @@ struct http_ask {
     size_t most;              /* bytes of the answer; 0: 16 MiB */
     int connect_ms, total_ms; /* 0: 5 s to connect, 30 s in all; total_ms -1: no end (streams) */
     const char *ca_file;      /* NULL: the system's */
+    struct http_wanted *wanted;
+    size_t wanted_count;
     /* Streams: called with each piece as it comes; a negative result ends it and is returned. Then the answer's body stays
      * empty, unless its status is an error's. */
     int (*piece)(void *ctx, const char *bytes, size_t n);

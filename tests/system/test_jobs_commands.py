@@ -213,8 +213,36 @@ def test_leaving_a_terminal(box):
     os.write(master, b"\x1d")
     number = int(re.search(r"job (\d+) goes on", read_until(master, "ends it"))[1])
     assert p.wait(30) == 0 and job(box, number)["state"] == "running"
+    back = spawn(box, "attach", number, stdin=slave, stdout=slave, stderr=slave)
+    read_until(master, "ready")  # what it showed before is there again
+    wait_for(lambda: not termios.tcgetattr(slave)[3] & termios.ICANON, "our terminal is raw again")
+    os.write(master, b"hello\r")
+    read_until(master, "got hello")
+    assert back.wait(30) == 0
     os.close(slave)
     os.close(master)
+
+
+def test_coming_back_to_a_job(box, tmp_path):
+    """One that was handed in without waiting: from where its log ends to its exit code."""
+    go = tmp_path / "go"
+    script = f"seq 1 40000; echo begun; until [ -e {go} ]; do sleep 0.05; done; echo over; exit 6"
+    number = submit(box, "--", "sh", "-c", script)
+    wait_for(lambda: gpumgr(box, "logs", number).stdout.endswith("begun\n"), "it has begun", 60)
+    wait_for(lambda: (job(box, number)["log_bytes"] or 0) > 200000, "how much it wrote is told", 60)
+    other = gpumgr(box, "attach", number, user=BOB)
+    assert other.returncode != 0 and other.stdout == "" and "somebody else's" in other.stderr
+    p = spawn(box, "attach", number)
+    wait_for(lambda: len(select.select([p.stdout], [], [], 0)[0]), "it says something")
+    go.touch()
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 6 and out.endswith("40000\nbegun\nover\n") and len(out) < 70000, out[:100]
+    over = gpumgr(box, "attach", number)
+    assert over.returncode != 0 and f"job {number} is over: it is failed" in over.stderr
+    waits = submit(box, "--array", "5-6", "--", "sh", "-c", "echo element {index}; exit {index}")
+    assert "name one of it" in gpumgr(box, "attach", waits).stderr
+    state(box, waits, "failed")
+    assert gpumgr(box, "attach", f"{waits}.6").returncode != 0 and "no job 999999" in gpumgr(box, "attach", 999999).stderr
 
 
 # ---- looking and ending ----
@@ -328,6 +356,10 @@ def test_jobs_from_a_file(box, tmp_path):
     assert len(numbers) == 3 and numbers == list(range(numbers[0], numbers[0] + 3)), err
     assert gpumgr(box, "wait", *numbers).returncode == 0
     assert [gpumgr(box, "logs", n).stdout for n in numbers] == ["0\n", "1\n", "2\n"]
+    both = gpumgr(box, "run", "--quiet", "--file", one, "--env", "WHERE=a flag", "--gpus", 1, "--name", "of both")
+    assert both.stdout == "from a flag\n"
+    last = ask(box, "jobs", "--json", "--limit", 1)["jobs"][0]
+    assert last["name"] == "of both" and last["gpus"] == 1
 
 
 @pytest.mark.parametrize("words,because", [

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from instance import GPUMGR, clean_env
 from job_node import (ABSENT, BY_CANCEL, BY_REBOOT, CANCEL, ENDED, GIB, HOLD, IS_FOREIGN, IS_FREE, PRIORITY, RELEASE, RUNNING, SUBMITTED, Books,
                       JobNode, job_record)
 from server import Server
@@ -252,6 +253,27 @@ def test_logs(server, node):
     node.finish((a, 0, 1), 0)
     stream = server.unix("GET", f"/api/v1/jobs/{a}/log?follow=1")
     assert b"event: log" in stream.body and stream.body.rstrip().endswith(b'"total":%d}' % len(log.body))
+
+
+def test_the_log_of_another_machine_is_followed(server, node):
+    """Nobody here has its node's socket: the server asks the machine, also one that is tried again or goes away for a while."""
+    a = node.submit(job_record(("hold",), retries=1, name="far"))["first"]
+    wait_for(lambda: running(node) == [a], "it runs")
+    shown = server.gpumgr("logs", str(a))
+    assert shown.returncode == 0 and shown.stdout == f"log of {a}.0.1\n" * 10
+    p = subprocess.Popen([str(GPUMGR), "logs", "-f", str(a), "--dir", str(server.dir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env=clean_env())
+    assert [p.stdout.readline() for _ in range(10)] == [f"log of {a}.0.1\n"] * 10
+    node.finish((a, 0, 1), 3)
+    assert [p.stdout.readline() for _ in range(10)] == [f"log of {a}.0.2\n"] * 10, "the next try has a log of its own"
+    wait_for(lambda: (a, 0, 2) in node.books.runs and node.books.state((a, 0, 2)) == RUNNING, "it runs again")
+    node.finish((a, 0, 2), 0)
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 0 and out == "", (out, err)
+    b = node.submit(job_record(("hold",)))["first"]
+    wait_for(lambda: running(node) == [b], "it runs")
+    got = server.gpumgr("attach", str(b))
+    assert got.returncode == 2 and f"job {b} is on lab: attach to it there" in got.stderr
 
 
 def test_a_gpu_out_of_service(server, node):

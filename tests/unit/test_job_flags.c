@@ -33,7 +33,7 @@ static int read_words(const char *typed, struct job_flags *f, struct buf *ret, s
     job_flags_rows(f, rows, &count);
     snprintf(text, sizeof text, "run%s%s", *typed ? " " : "", typed);
     int r = flags_parse(split(text, argv), argv, rows, count, FLAGS_COMMAND, &flags, e);
-    if (r >= 0 && f->file) return job_flags_alone(f, flags.command_count, e);
+    if (r >= 0 && f->file) return job_flags_over(f, flags.command, flags.command_count, &here, ret, e);
     return r < 0 ? r : job_flags_json(f, flags.command, flags.command_count, &here, ret, e);
 }
 
@@ -84,38 +84,35 @@ static void are_refused(void **state) {
     static const struct {
         const char *typed, *because;
     } rows[] = {
-        {"",                                  "there is no command"                                                      },
-        {"--gpus 2",                          "there is no command"                                                      },
-        {"--gpus 2 --",                       "there is no command"                                                      },
-        {"--gpus two a",                      "--gpus: \"two\" is not a whole number from 1 to 64"                       },
-        {"--gpus 0 a",                        "--gpus: \"0\""                                                            },
-        {"--gpus 1.5 a",                      "--gpus: \"1.5\""                                                          },
-        {"--gpus 99999999999999999999 a",     "--gpus:"                                                                  },
-        {"--gpus 1 --gpus 2 a",               "--gpus: given twice"                                                      },
-        {"--gpu , a",                         "--gpu: \",\" names no GPU"                                                },
-        {"--gpu= a",                          "--gpu: \"\" names no GPU"                                                 },
-        {"--gpu 3-1 a",                       "--gpu: \"3-1\" is no range"                                               },
-        {"--gpu 0-9999 a",                    "--gpu: \"0-9999\" is no range"                                            },
-        {"--of 99999 a",                      "--of: \"99999\" names no GPU"                                             },
-        {"--gpu 0 --of 1 a",                  "--gpu and --of: only one"                                                 },
-        {"--gpu 0 --gpus 1 a",                "--gpu and --gpus: only one"                                               },
-        {"--deadline 1h --finish-by 10:00 a", "--deadline and --finish-by: only one"                                     },
-        {"--finish-by soon a",                "--finish-by: \"soon\" is no moment"                                       },
-        {"--finish-by 1763199999 a",          "--finish-by: 1763199999 is over already"                                  },
-        {"--priority 101 a",                  "--priority: \"101\""                                                      },
-        {"--retries -1 a",                    "--retries: \"-1\""                                                        },
-        {"--env A a",                         "--env: \"A\" is not NAME=VALUE"                                           },
-        {"--env =b a",                        "--env: \"=b\" is not NAME=VALUE"                                          },
-        {"--env A=1 --env A=2 a",             "--env: A is given twice"                                                  },
-        {"--sweep lr a",                      "--sweep: \"lr\" is not NAME=VALUE,VALUE"                                  },
-        {"--name",                            "--name needs a value"                                                     },
-        {"--gups 2 a",                        "did you mean --gpus"                                                      },
-        {"-g 2 a",                            "no such flag as -g"                                                       },
-        {"--pty=1 a",                         "--pty takes no value"                                                     },
-        {"--file x.json --memory 1GiB",       "--memory: does not go with --file; it can stand in the file as \"memory\""},
-        {"--file x.json --pty",               "--pty: does not go with --file"                                           },
-        {"--file x.json -- a",                "a command does not go with --file"                                        },
-        {"-- a \xff",                         "the command's word 2 is not UTF-8"                                        },
+        {"",                                  "there is no command"                               },
+        {"--gpus 2",                          "there is no command"                               },
+        {"--gpus 2 --",                       "there is no command"                               },
+        {"--gpus two a",                      "--gpus: \"two\" is not a whole number from 1 to 64"},
+        {"--gpus 0 a",                        "--gpus: \"0\""                                     },
+        {"--gpus 1.5 a",                      "--gpus: \"1.5\""                                   },
+        {"--gpus 99999999999999999999 a",     "--gpus:"                                           },
+        {"--gpus 1 --gpus 2 a",               "--gpus: given twice"                               },
+        {"--gpu , a",                         "--gpu: \",\" names no GPU"                         },
+        {"--gpu= a",                          "--gpu: \"\" names no GPU"                          },
+        {"--gpu 3-1 a",                       "--gpu: \"3-1\" is no range"                        },
+        {"--gpu 0-9999 a",                    "--gpu: \"0-9999\" is no range"                     },
+        {"--of 99999 a",                      "--of: \"99999\" names no GPU"                      },
+        {"--gpu 0 --of 1 a",                  "--gpu and --of: only one"                          },
+        {"--gpu 0 --gpus 1 a",                "--gpu and --gpus: only one"                        },
+        {"--deadline 1h --finish-by 10:00 a", "--deadline and --finish-by: only one"              },
+        {"--finish-by soon a",                "--finish-by: \"soon\" is no moment"                },
+        {"--finish-by 1763199999 a",          "--finish-by: 1763199999 is over already"           },
+        {"--priority 101 a",                  "--priority: \"101\""                               },
+        {"--retries -1 a",                    "--retries: \"-1\""                                 },
+        {"--env A a",                         "--env: \"A\" is not NAME=VALUE"                    },
+        {"--env =b a",                        "--env: \"=b\" is not NAME=VALUE"                   },
+        {"--env A=1 --env A=2 a",             "--env: A is given twice"                           },
+        {"--sweep lr a",                      "--sweep: \"lr\" is not NAME=VALUE,VALUE"           },
+        {"--name",                            "--name needs a value"                              },
+        {"--gups 2 a",                        "did you mean --gpus"                               },
+        {"-g 2 a",                            "no such flag as -g"                                },
+        {"--pty=1 a",                         "--pty takes no value"                              },
+        {"-- a \xff",                         "the command's word 2 is not UTF-8"                 },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         AUTO(buf_done) struct buf got = {0};
@@ -124,6 +121,32 @@ static void are_refused(void **state) {
         if (read_words(rows[i].typed, &f, &got, &e) >= 0) fail_msg("%s: taken as %s", rows[i].typed, got.s);
         if (!strstr(e.text, rows[i].because)) fail_msg("%s: %s", rows[i].typed, e.text);
         assert_int_equal(got.len, 0);
+    }
+}
+
+static void stand_above_a_file(void **state) {
+    static const struct {
+        const char *typed, *file, *want;
+    } rows[] = {
+        {"--file x",                       "{\"gpus\": 1}",                       "{\"gpus\": 1}"                                },
+        {"--file x --gpus 4",              "{\"gpus\":1,\"name\":\"a\"}",         "{\"gpus\":4,\"name\":\"a\"}"                  },
+        {"--file x --env B=2 --label x=y", "{\"env\":{\"A\":\"1\",\"B\":\"0\"}}",
+         "{\"env\":{\"A\":\"1\",\"B\":\"2\"},\"labels\":{\"x\":\"y\"}}"                                                          },
+        {"--file x --name n -- b c",       "[{\"command\":\"a\"},{\"gpus\":2}]",
+         "[{\"command\":[\"b\",\"c\"],\"name\":\"n\"},{\"gpus\":2,\"command\":[\"b\",\"c\"],\"name\":\"n\"}]"                    },
+        {"--file x --pty",                 "{\"jobs\":[{\"command\":\"a\"}]}",    "{\"jobs\":[{\"command\":\"a\",\"pty\":true}]}"},
+        {"--file x --gpu 0,3",             "{\"gpus\":2,\"scope\":[1]}",          "{\"gpu_ids\":[0,3]}"                          },
+        {"--file x --gpus 3",              "{\"gpu_ids\":[1]}",                   "{\"gpus\":3}"                                 },
+        {"--file x --deadline 1h",         "{\"finish_by\":1}",                   "{\"deadline\":\"1h\"}"                        },
+        {"--file x --gpus 3",              "[7]",                                 "[7]"                                          },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf got = {0};
+        struct job_flags f;
+        struct error e = {0};
+        buf_puts(&got, rows[i].file);
+        if (read_words(rows[i].typed, &f, &got, &e) < 0) fail_msg("%s: %s", rows[i].typed, e.text);
+        assert_string_equal(got.s, rows[i].want);
     }
 }
 
@@ -212,8 +235,12 @@ int main(void) {
     setenv("TZ", "UTC0", 1);
     tzset();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(become_json), cmocka_unit_test(are_refused),     cmocka_unit_test(sentences_name_the_flag),
-        cmocka_unit_test(moments),     cmocka_unit_test(moments_as_text),
+        cmocka_unit_test(become_json),
+        cmocka_unit_test(are_refused),
+        cmocka_unit_test(stand_above_a_file),
+        cmocka_unit_test(sentences_name_the_flag),
+        cmocka_unit_test(moments),
+        cmocka_unit_test(moments_as_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
