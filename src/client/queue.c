@@ -309,6 +309,7 @@ const struct command command_queue = {
         "wait and what would start them sooner.\n"
         "\n"
         "`cordon` takes a GPU out of service: what runs on it goes on, nothing new is started on it until `uncordon`.\n"
+        "That also says that a GPU which is kept back for a fault (an XID, memory that waits for a reset) is sound.\n"
         "\n"
         "  --watch [SECONDS]  again every second, or every SECONDS; Ctrl-C ends it\n"
         "  --json             as the API has it (with --watch one object a line)\n"

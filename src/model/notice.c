@@ -56,6 +56,8 @@ const struct event_row event_rows[] = {
     {"job_cancelled",       "job",              NOTICE_SILENT,   EVENT_INFO,     "Job cancelled"},
     {"job_started",         "job",              NOTICE_SILENT,   EVENT_INFO,     "Job started"},
     {"job_done",            "job",              NOTICE_SILENT,   EVENT_INFO,     "Job done"},
+    {"gpu_unhealthy",       "fault",            NOTICE_OPENS,    EVENT_WARNING,  "GPU not given away: it has a fault"},
+    {"gpu_sound",           "fault",            NOTICE_CLOSES,   EVENT_INFO,     "GPU is sound again"},
     {"outside_warned",      "outside",          NOTICE_SILENT,   EVENT_INFO,     "Warned: a GPU is used outside the queue"},
     {"outside_spared",      "outside",          NOTICE_SILENT,   EVENT_INFO,     "Warning taken back"},
     {"outside_ended",       "outside",          NOTICE_ONCE,     EVENT_WARNING,  "Ended: it used a GPU outside the queue"},

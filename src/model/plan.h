@@ -43,6 +43,7 @@ struct plan_gpu {
     double temp_c;          /* NaN: not known */
     const char *node_name;  /* these are for sentences only */
     const char *user;       /* who has it outside the queue; NULL: nobody or not known */
+    const char *note;       /* what is the matter, after "GPU 3"; NULL: the verdict's own words */
 };
 
 struct plan_run { /* granted, starting, running or ending */

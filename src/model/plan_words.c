@@ -46,7 +46,7 @@ static void matter_of(const struct plan *p, uint32_t gpu, char *ret, size_t room
     } else if (g->verdict == OCCUPANCY_FOREIGN && g->user && g->user[0]) {
         snprintf(ret, room, "is used by %s outside the queue", g->user);
     } else if (g->verdict != OCCUPANCY_FREE) {
-        snprintf(ret, room, "%s", occupancy_text(g->verdict));
+        snprintf(ret, room, "%s", g->note ? g->note : occupancy_text(g->verdict));
     } else {
         const struct slot *kept = taken_by(p, gpu, SLOT_KEPT);
         const struct slot *window = taken_by(p, gpu, SLOT_WINDOW);

@@ -19,6 +19,22 @@ void wire_add_wanted(struct buf *b, const char *uuid) {
     out_record_end(b, record);
 }
 
+void wire_begin_sound(struct buf *b, uint16_t count) { out_u16(b, count); }
+
+void wire_add_sound(struct buf *b, const char *uuid, int64_t since_ns) {
+    size_t record = out_record_begin(b);
+    out_text(b, uuid);
+    out_i64(b, since_ns);
+    out_record_end(b, record);
+}
+
+static bool get_sound(struct wire_in *in, char ret[96], int64_t *since_ns) {
+    struct wire_in record = in_record(in);
+    in_text(&record, ret, 96);
+    *since_ns = in_i64(&record);
+    return !record.is_bad && ret[0] && *since_ns > 0;
+}
+
 static bool get_one(struct wire_in *in, char ret[96]) {
     struct wire_in record = in_record(in);
     in_text(&record, ret, 96);
@@ -29,6 +45,7 @@ int wire_get_wanted(const struct wire_frame *f, struct wire_wanted *ret, struct 
     struct wire_wanted list = {0};
     struct wire_in in;
     char uuid[96];
+    int64_t since_ns;
     int r = wire_open(f, WIRE_JOB_WANTED, &in, e);
     if (r < 0) return r;
     list.count = in_u16(&in);
@@ -36,8 +53,14 @@ int wire_get_wanted(const struct wire_frame *f, struct wire_wanted *ret, struct 
     if (list.count > WIRE_DEVICES_MAX) in.is_bad = true;
     for (uint16_t i = 0; i < list.count && !in.is_bad; i++)
         if (!get_one(&in, uuid)) in.is_bad = true;
+    list.len = in.is_bad ? 0 : (size_t)(in.at - list.at);
+    list.sound = in_u16(&in);
+    list.sound_at = in.at;
+    if (list.sound > WIRE_DEVICES_MAX) in.is_bad = true;
+    for (uint16_t i = 0; i < list.sound && !in.is_bad; i++)
+        if (!get_sound(&in, uuid, &since_ns)) in.is_bad = true;
     if (in.is_bad) return wire_bad(f, e);
-    list.len = (size_t)(in.at - list.at);
+    list.sound_len = (size_t)(in.at - list.sound_at);
     *ret = list;
     return 0;
 }
@@ -47,6 +70,14 @@ bool wire_next_wanted(struct wire_wanted *list, char ret[96]) {
     if (list->len == 0 || !get_one(&in, ret)) return false;
     list->len -= (size_t)(in.at - list->at);
     list->at = in.at;
+    return true;
+}
+
+bool wire_next_sound(struct wire_wanted *list, char ret[96], int64_t *since_ns) {
+    struct wire_in in = {.at = list->sound_at, .end = list->sound_at + list->sound_len};
+    if (list->sound_len == 0 || !get_sound(&in, ret, since_ns)) return false;
+    list->sound_len -= (size_t)(in.at - list->sound_at);
+    list->sound_at = in.at;
     return true;
 }
 

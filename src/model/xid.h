@@ -12,6 +12,7 @@ struct xid {
     uint32_t code;
     enum event_severity severity;
     const char *what, *advice;
+    bool is_fault; /* the card is not to be used before it was reset or replaced */
 };
 
 /* Never NULL: an unknown code gets words of its own. */

@@ -10,6 +10,7 @@
 #include "model/wire_run.h"
 #include "node/announce.h"
 #include "node/engine.h"
+#include "node/faults.h"
 #include "node/jobs.h"
 #include "node/outside.h"
 #include "node/owners.h"
@@ -136,8 +137,8 @@ static bool is_news(const struct wire_free *a, const struct wire_free *b) {
     uint64_t more =
         a->memory_bytes > b->memory_bytes ? a->memory_bytes - b->memory_bytes : b->memory_bytes - a->memory_bytes;
     return a->verdict != b->verdict || a->pid != b->pid || a->uid != b->uid || strcmp(a->user, b->user) != 0 ||
-           a->outside != b->outside || llabs(a->ends_ns - b->ends_ns) > NS_PER_S || !a->idle_ns != !b->idle_ns ||
-           more > MEMORY_STEP;
+           strcmp(a->note, b->note) != 0 || a->outside != b->outside || llabs(a->ends_ns - b->ends_ns) > NS_PER_S ||
+           !a->idle_ns != !b->idle_ns || more > MEMORY_STEP;
 }
 
 static void look_again(const struct seen *s, const struct occupancy_facts *f, enum occupancy verdict) {
@@ -169,8 +170,10 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
     bool is_read = ring_state(&one->ring, d, &state);
     f.is_lost = is_read && state.state != DEVICE_OK && state.state != DEVICE_STARTING;
     f.is_hot = is_hot(one, d);
+    f.is_unhealthy = faults_look(one, d, bit, now_ns, w.note, sizeof w.note);
     read_metrics(one, d, s, &f);
     w.verdict = (uint8_t)occupancy_judge(&f, (uint64_t)tracker.settings.jobs_free_memory_mb << 20);
+    if (w.verdict != OCCUPANCY_UNHEALTHY) w.note[0] = 0;
     w.memory_bytes = f.used_bytes;
     int64_t real_ns = clock_real_ns();
     w.since_ns = s->is_told && s->said.verdict == w.verdict ? s->said.since_ns : real_ns;

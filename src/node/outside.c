@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "model/wire_notice.h"
+#include "node/faults.h"
 #include "node/process.h"
 #include "node/tasks.h"
 #include "node/terminal.h"
@@ -54,6 +55,8 @@ static struct {
 
 bool outside_take(const struct wire_frame *f) {
     struct wire_wanted list;
+    char uuid[96];
+    int64_t since_ns;
     if (f->type != WIRE_JOB_WANTED) return false;
     if (wire_get_wanted(f, &list, NULL) < 0) return true;
     pthread_mutex_lock(&self.lock);
@@ -61,6 +64,7 @@ bool outside_take(const struct wire_frame *f) {
     while (wire_next_wanted(&list, self.wanted[self.wanted_count])) self.wanted_count++;
     self.is_known = true;
     pthread_mutex_unlock(&self.lock);
+    while (wire_next_sound(&list, uuid, &since_ns)) faults_sound(uuid, since_ns);
     return true;
 }
 

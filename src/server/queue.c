@@ -255,17 +255,14 @@ static int load_run(void *ctx, const struct queue_run_row *row, struct error *e)
 }
 
 static void load_cordon(void *ctx, const char *uuid, const char *reason, const char *who, int64_t since_ns) {
-    struct queue *q = ctx;
-    q->gpu = realloc(q->gpu, (q->gpus + 1) * sizeof *q->gpu);
-    if (!q->gpu) abort();
-    struct queue_gpu *g = &q->gpu[q->gpus++];
-    *g = (struct queue_gpu){.index = -1,
-                            .cordon = queue_copy(reason),
-                            .cordon_who = queue_copy(who),
-                            .cordon_ns = since_ns,
-                            .temp_c = NAN,
-                            .is = {.verdict = OCCUPANCY_UNKNOWN}};
-    snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
+    struct queue_gpu *g = queue_gpu_make(ctx, uuid);
+    g->cordon = queue_copy(reason);
+    g->cordon_who = queue_copy(who);
+    g->cordon_ns = since_ns;
+}
+
+static void load_sound(void *ctx, const char *uuid, int64_t since_ns) {
+    queue_gpu_make(ctx, uuid)->sound_ns = since_ns;
 }
 
 static void load_usage(void *ctx, const char *user, int64_t hour, double held_s) {
@@ -316,6 +313,7 @@ static int load_work(struct sql *db, void *ctx, struct error *e) {
     int r = queue_store_read(db, clock_real_ns() / HOUR_NS - QUEUE_WEEK_H, &reader, e);
     if (r >= 0) r = load_afters(db, ctx, e);
     if (r >= 0) r = queue_letters_load(ctx, db, e);
+    if (r >= 0) r = queue_store_sound(db, load_sound, ctx, e);
     return r < 0 ? r : queue_store_list(db, &ask, &likes, e);
 }
 

@@ -163,6 +163,9 @@ static void cordon_done(void *ctx, int result, const struct error *e) {
         g->cordon = c->reason ? queue_copy(c->reason) : NULL;
         g->cordon_who = c->reason ? queue_copy(c->who) : NULL;
         g->cordon_ns = c->now_ns;
+        struct live_node *n = c->reason ? NULL : live_find_node(c->queue->live, g->node);
+        if (!c->reason) g->sound_ns = c->now_ns; /* whoever puts it into service vouches for it */
+        if (n && n->link) queue_tell_wanted(c->queue, n);
         queue_want_pass(c->queue);
     }
     c->done(c->ctx, result, e);

@@ -31,7 +31,9 @@ bool queue_gpu_is(const struct queue_gpu *g, const char *word) {
     return strcmp(word, index) == 0 || strcmp(word, g->uuid) == 0;
 }
 
-static struct queue_gpu *gpu_add(struct queue *q, const char *uuid) {
+struct queue_gpu *queue_gpu_make(struct queue *q, const char *uuid) {
+    struct queue_gpu *known = queue_gpu_find(q, uuid);
+    if (known) return known;
     q->gpu = realloc(q->gpu, (q->gpus + 1) * sizeof *q->gpu);
     if (!q->gpu) abort();
     struct queue_gpu *g = &q->gpu[q->gpus++];
@@ -72,8 +74,7 @@ static void read_node(struct queue *q, const struct live_node *n) {
     for (uint16_t i = 0; i < n->devices; i++) {
         const struct live_device *d = &n->device[i];
         if (!d->is_known || live_is_instance(d) || has_instances(n, i)) continue;
-        struct queue_gpu *g = queue_gpu_find(q, d->is.uuid);
-        if (!g) g = gpu_add(q, d->is.uuid);
+        struct queue_gpu *g = queue_gpu_make(q, d->is.uuid);
         snprintf(g->node, sizeof g->node, "%s", n->name);
         g->index = d->is.index;
         g->is_here = n->link && n->is_welcomed;

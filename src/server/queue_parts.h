@@ -52,6 +52,7 @@ void queue_run_row(const struct queue_run *r, struct buf *gpus, struct queue_run
 /* ---- queue_gpus.c ---- */
 void queue_gpus_read(struct queue *q); /* from live, where that changed */
 struct queue_gpu *queue_gpu_find(const struct queue *q, const char *uuid);
+struct queue_gpu *queue_gpu_make(struct queue *q, const char *uuid); /* the same, and never NULL */
 /* Whether a word of a scope (UUID or index) means this GPU. */
 bool queue_gpu_is(const struct queue_gpu *g, const char *word);
 bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s);

@@ -117,6 +117,25 @@ int queue_store_cordon(struct sql *db, const char *uuid, const char *reason, con
                        struct error *e) {
     int r = reason ? sql_do(db, e, "INSERT OR REPLACE INTO cordons VALUES(?,?,?,?)", "sssi", uuid, reason, who, now_ns)
                    : sql_do(db, e, "DELETE FROM cordons WHERE uuid=?", "s", uuid);
+    if (r >= 0 && !reason) r = sql_do(db, e, "INSERT OR REPLACE INTO sound VALUES(?,?,?)", "sis", uuid, now_ns, who);
+    return r < 0 ? r : 0;
+}
+
+struct sounds {
+    void (*each)(void *ctx, const char *uuid, int64_t since_ns);
+    void *ctx;
+};
+
+static int read_sound(const struct sql_row *row, void *ctx, struct error *e) {
+    const struct sounds *s = ctx;
+    s->each(s->ctx, sql_row_text(row, 0), sql_row_int(row, 1));
+    return 0;
+}
+
+int queue_store_sound(struct sql *db, void (*each)(void *ctx, const char *uuid, int64_t since_ns), void *ctx,
+                      struct error *e) {
+    struct sounds s = {each, ctx};
+    int r = sql_each(db, read_sound, &s, e, "SELECT uuid, since FROM sound ORDER BY uuid", "");
     return r < 0 ? r : 0;
 }
 

@@ -73,6 +73,9 @@ int queue_store_usage(struct sql *db, const struct queue_usage *u, struct error 
 /* reason NULL: the GPU is in service again. */
 int queue_store_cordon(struct sql *db, const char *uuid, const char *reason, const char *who, int64_t now_ns,
                        struct error *e) MUST_CHECK;
+/* The GPUs that were put back into service, and when. */
+int queue_store_sound(struct sql *db, void (*each)(void *ctx, const char *uuid, int64_t since_ns), void *ctx,
+                      struct error *e) MUST_CHECK;
 /* Forgets jobs that ended before, a bounded number; how many. */
 int queue_store_trim(struct sql *db, int64_t ended_before_ns, struct error *e) MUST_CHECK;
 

@@ -49,11 +49,19 @@ static bool is_wanted(const struct queue *q, const struct queue_gpu *g, const in
 void queue_tell_wanted(struct queue *q, struct live_node *n) {
     AUTO(buf_done) struct buf b = {0};
     struct error e;
-    uint16_t count = 0;
-    for (size_t i = 0; i < q->gpus; i++) count += q->gpu[i].is_wanted && strcmp(q->gpu[i].node, n->name) == 0;
+    uint16_t count = 0, sound = 0;
+    for (size_t i = 0; i < q->gpus; i++) {
+        bool is_its = strcmp(q->gpu[i].node, n->name) == 0;
+        count += is_its && q->gpu[i].is_wanted;
+        sound += is_its && q->gpu[i].sound_ns;
+    }
     size_t from = wire_begin_wanted(&b, count);
     for (size_t i = 0; i < q->gpus; i++)
         if (q->gpu[i].is_wanted && strcmp(q->gpu[i].node, n->name) == 0) wire_add_wanted(&b, q->gpu[i].uuid);
+    wire_begin_sound(&b, sound);
+    for (size_t i = 0; i < q->gpus; i++)
+        if (q->gpu[i].sound_ns && strcmp(q->gpu[i].node, n->name) == 0)
+            wire_add_sound(&b, q->gpu[i].uuid, q->gpu[i].sound_ns);
     wire_end(&b, from);
     if (link_send(q->links, n, &b, &e) < 0) return; /* it is told when it comes back */
 }

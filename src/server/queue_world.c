@@ -35,7 +35,8 @@ static void gpus_make(struct queue *q, struct queue_world *w) {
                                       .since_ns = g->is.since_ns,
                                       .temp_c = g->temp_c,
                                       .node_name = g->node,
-                                      .user = *g->is.user ? g->is.user : NULL};
+                                      .user = *g->is.user ? g->is.user : NULL,
+                                      .note = *g->is.note && !g->cordon ? g->is.note : NULL};
     }
     w->of.gpu = w->gpu;
     w->of.gpus = (uint32_t)q->gpus;

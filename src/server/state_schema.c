@@ -77,6 +77,9 @@ static const char *const steps[] = {
     "CREATE TABLE letters(id INTEGER PRIMARY KEY AUTOINCREMENT, job INTEGER NOT NULL, word INTEGER NOT NULL,"
     "  made INTEGER NOT NULL, tries INTEGER NOT NULL, way TEXT NOT NULL, receiver TEXT NOT NULL, user TEXT NOT NULL,"
     "  node TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL);",
+
+    /* GPUs that an operator put into service, and when: what was wrong with them before is over. */
+    "CREATE TABLE sound(uuid TEXT PRIMARY KEY, since INTEGER NOT NULL, who TEXT NOT NULL) WITHOUT ROWID;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

@@ -360,6 +360,7 @@ static bool notice_frame(const struct wire_frame *f, struct buf *again, struct e
     struct wire_notice notice;
     struct wire_noticed noticed;
     char uuid[96];
+    int64_t since_ns;
     int r = 0;
     if (f->type == WIRE_JOB_NOTICE) {
         r = wire_get_notice(f, &notice, e);
@@ -373,6 +374,9 @@ static bool notice_frame(const struct wire_frame *f, struct buf *again, struct e
         size_t from = wire_begin_wanted(again, list.count);
         for (; wire_next_wanted(&list, uuid); seen++) wire_add_wanted(again, uuid);
         need(seen == list.count);
+        wire_begin_sound(again, list.sound);
+        for (seen = 0; wire_next_sound(&list, uuid, &since_ns); seen++) wire_add_sound(again, uuid, since_ns);
+        need(seen == list.sound);
         wire_end(again, from);
     }
     return r == 0;

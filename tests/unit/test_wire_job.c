@@ -123,6 +123,8 @@ static const struct wire_noticed noticed = {.id = 9, .result = -11, .text = "nob
 static void put_wanted(struct buf *b, uint16_t count) {
     size_t from = wire_begin_wanted(b, count);
     for (uint16_t i = 0; i < count; i++) wire_add_wanted(b, "GPU-1");
+    wire_begin_sound(b, 1);
+    wire_add_sound(b, "GPU-2", 77);
     wire_end(b, from);
 }
 
@@ -173,6 +175,7 @@ static int again(const struct wire_frame *f, struct buf *b) {
     struct wire_notice n;
     struct wire_noticed nd;
     char uuid[96];
+    int64_t since_ns;
     struct error e = {0};
     int ret = -1;
     unsigned seen = 0;
@@ -224,6 +227,8 @@ static int again(const struct wire_frame *f, struct buf *b) {
     case WIRE_JOB_WANTED:
         if ((ret = wire_get_wanted(f, &wanted, &e)) < 0) break;
         for (; wire_next_wanted(&wanted, uuid); seen++) assert_string_equal(uuid, "GPU-1");
+        assert_true(wire_next_sound(&wanted, uuid, &since_ns) && since_ns == 77);
+        assert_false(wire_next_sound(&wanted, uuid, &since_ns));
         put_wanted(b, (uint16_t)seen);
         break;
     default: fail_msg("type %u", f->type);
@@ -257,7 +262,8 @@ static void cut_and_swollen(void **state) {
             memcpy(copy, f.body, len);
             const struct wire_frame cut = {.type = f.type, .version = f.version, .body = copy, .len = len};
             bool is_old = f.type == WIRE_JOB_SUBMIT && len == f.len - 3; /* as it was before it had a tail */
-            if (!is_old && again(&cut, &out) >= 0) fail_msg("type %u cut to %zu of %zu bytes was taken", f.type, len, f.len);
+            if (!is_old && again(&cut, &out) >= 0)
+                fail_msg("type %u cut to %zu of %zu bytes was taken", f.type, len, f.len);
             free(copy);
         }
         buf_add(&more, f.body, f.len);
