@@ -21,7 +21,7 @@ const FLAGS = ['--no-sandbox', '--headless', '--disable-gpu', '--disable-backgro
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** Waits for a fact, and says what was missing when it does not come. */
-export async function until(what, fact, seconds = 20) {
+export async function until(what, fact, seconds = 60) {
   const end = Date.now() + seconds * 1000;
   let last;
   while (Date.now() < end) {
@@ -67,7 +67,7 @@ export class Instance {
     for (const stream of [this.process.stdout, this.process.stderr]) stream.on('data', (d) => { this.said = (this.said + d).slice(-20000); });
     this.ended = new Promise((done) => this.process.on('exit', done));
     try {
-      await until('the server to answer', async () => (await fetch(`${this.url}healthz`)).ok, 30);
+      await until('the server to answer', async () => (await fetch(`${this.url}healthz`)).ok);
     } catch (e) {
       await this.stop();
       throw new Error(`${e.message}\n${this.said}`);
@@ -116,7 +116,7 @@ export const openBrowser = () => chromium.launch({ executablePath: process.env.C
 export async function openContext(browser, options = {}) {
   const { expect = [], ...rest } = options;
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB', ...rest });
-  context.setDefaultTimeout(20000);
+  context.setDefaultTimeout(60000); // on a small machine everybody waits for a processor
   const troubles = [];
   context.on('page', (page) => {
     page.on('console', (m) => { if (m.type() === 'error' && !expect.some((e) => e.test(m.text()))) troubles.push(`console: ${m.text()}`); });

@@ -90,7 +90,7 @@ test('a session that is ended elsewhere is kept out at once, and says so', async
   await admin.click('.rows li:has-text("Firefox") button:has-text("End")');
   await admin.waitForFunction(() => ![...document.querySelectorAll('.rows li')].some((e) => /Firefox/.test(e.textContent)));
   await page.click('nav a:has-text("Account")');
-  await page.waitForSelector('text=You were signed out', { timeout: 20000 });
+  await page.waitForSelector('text=You were signed out');
   await a.context.close();
   await b.context.close();
 });

@@ -65,16 +65,16 @@ test('tasks: the bar lies where its times are, and its end is drawn against its 
 test('tasks: a new task and its end appear by themselves', async () => {
   const page = await open('tasks');
   await tell(task(950, 3, 0, null, 60));
-  await page.waitForSelector('.lanes .task[data-pid="950"][data-verdict="running"]', { timeout: 5000 });
+  await page.waitForSelector('.lanes .task[data-pid="950"][data-verdict="running"]');
   await tell(task(950, 3, 2, 2, 60));
-  await page.waitForSelector('.lanes .task[data-pid="950"][data-verdict="hit"]', { timeout: 5000 });
+  await page.waitForSelector('.lanes .task[data-pid="950"][data-verdict="hit"]');
 });
 
 test('tasks: a running task turns overdue on the page at its deadline', async () => {
   const page = await open('tasks');
-  await tell(task(960, 3, 0, null, 3));
-  await page.waitForSelector('.lanes .task[data-pid="960"][data-verdict="running"]', { timeout: 3000 });
-  await page.waitForSelector('.lanes .task[data-pid="960"][data-verdict="overdue"]', { timeout: 6000 });
+  await tell(task(960, 3, 0, null, 8));
+  await page.waitForSelector('.lanes .task[data-pid="960"][data-verdict="running"]');
+  await page.waitForSelector('.lanes .task[data-pid="960"][data-verdict="overdue"]');
 });
 
 test('tasks: arrow keys go from bar to bar, enter opens the container', async () => {

@@ -23,13 +23,13 @@ test('a lost card is unmistakable, and comes back', async () => {
   await page.goto(gpumgr.url);
   await settled(page);
   await gpumgr.sim('fault', '6', 'lost');
-  await page.waitForSelector('[data-gpu="6"].gone.crit .flag:has-text("lost")', { timeout: 20000 });
+  await page.waitForSelector('[data-gpu="6"].gone.crit .flag:has-text("lost")');
   assert.equal(await page.textContent('[data-gpu="6"] .temp .absent [aria-hidden]'), '–');
   await page.waitForSelector('.attention li.crit:has-text("GPU 6")');
   await page.waitForFunction(() => /GPU 6/.test(document.querySelector('[role=alert]')?.textContent ?? ''));
   await gpumgr.sim('heal', '6');
   await page.waitForSelector('[data-gpu="6"]:not(.gone) .temp .value', { timeout: 60000 });
-  await page.waitForFunction(() => /GPU 6 is well again/.test(document.querySelector('[role=alert]')?.textContent ?? ''), undefined, { timeout: 30000 });
+  await page.waitForFunction(() => /GPU 6 is well again/.test(document.querySelector('[role=alert]')?.textContent ?? ''));
 });
 
 test('a sensor that is not there is a dash with a reason, not a zero', async () => {
@@ -37,10 +37,10 @@ test('a sensor that is not there is a dash with a reason, not a zero', async () 
   await page.goto(gpumgr.url);
   await settled(page);
   await gpumgr.sim('fault', '4', 'sensor', 'temperature', 'off');
-  await page.waitForSelector('[data-gpu="4"] .temp .absent', { timeout: 30000 });
+  await page.waitForSelector('[data-gpu="4"] .temp .absent');
   assert.match(await page.getAttribute('[data-gpu="4"] .temp .absent', 'title'), /does not tell its temperature/);
   await gpumgr.sim('heal', '4');
-  await page.waitForSelector('[data-gpu="4"] .temp .value', { timeout: 30000 });
+  await page.waitForSelector('[data-gpu="4"] .temp .value');
 });
 
 test('a silent server makes the page stale, and it recovers by itself', async () => {
@@ -51,13 +51,13 @@ test('a silent server makes the page stale, and it recovers by itself', async ()
   assert.ok(pid > 1);
   process.kill(pid, 'SIGSTOP');
   try {
-    await page.waitForSelector('.live.stale', { timeout: 8000 });
+    await page.waitForSelector('.live.stale');
     const opacity = await page.$eval('[data-gpu="0"] .temp .value', (e) => Number(getComputedStyle(e).opacity));
     assert.ok(opacity < 1, 'values are greyed');
   } finally {
     try { process.kill(pid, 'SIGCONT'); } catch { /* the supervisor was faster and replaced it */ }
   }
-  await page.waitForSelector('.live.live', { timeout: 40000 });
+  await page.waitForSelector('.live.live');
 });
 
 test('a killed server comes back, and so does the page, still signed in', async () => {
@@ -66,11 +66,11 @@ test('a killed server comes back, and so does the page, still signed in', async 
   await settled(page);
   const before = await gpumgr.serverPid();
   process.kill(before, 'SIGKILL');
-  await until('another server', async () => ![0, NaN, before].includes(await gpumgr.serverPid()), 30);
-  await page.waitForSelector('.live.live', { timeout: 40000 });
+  await until('another server', async () => ![0, NaN, before].includes(await gpumgr.serverPid()));
+  await page.waitForSelector('.live.live');
   const read = () => page.$$eval('[data-gpu] .meters', (all) => all.map((e) => e.textContent).join('|'));
   const first = await read();
-  await until('values that move again', async () => (await read()) !== first, 30);
+  await until('values that move again', async () => (await read()) !== first);
   assert.equal(await page.$$eval('[data-gpu]', (all) => all.length), 8);
 });
 
@@ -84,7 +84,7 @@ test('a machine that falls silent is said to be gone, and can be forgotten', asy
   } finally {
     node.kill();
   }
-  await page.waitForSelector('a.node.gone:has-text("hand"):has-text("Gone since")', { timeout: 20000 });
+  await page.waitForSelector('a.node.gone:has-text("hand"):has-text("Gone since")');
   await page.goto(gpumgr.url);
   await page.waitForSelector('.attention li.crit:has-text("hand"):has-text("Gone since")');
   await page.click('.attention a:has-text("hand")');
@@ -110,10 +110,10 @@ test('tabs that were opened in the background leave the connections to the one t
   const tabs = [];
   for (let i = 0; i < 8; i++) {
     tabs.push(await many.newPage());
-    await tabs[i].goto(`${gpumgr.url}?behind`, { timeout: 8000 });
+    await tabs[i].goto(`${gpumgr.url}?behind`);
   }
   const seen = await many.newPage();
-  await seen.goto(gpumgr.url, { timeout: 8000 });
+  await seen.goto(gpumgr.url);
   await settled(seen);
   await seen.close();
   await tabs[0].evaluate(() => window.comeForward());
@@ -127,7 +127,7 @@ test('without a driver the page says what to do', async () => {
     const { context: other } = await signedIn(browser, none);
     const page = await other.newPage();
     await page.goto(none.url);
-    await page.waitForSelector('.blank:has-text("No GPU to show yet")', { timeout: 20000 });
+    await page.waitForSelector('.blank:has-text("No GPU to show yet")');
     assert.match(await page.textContent('.blank'), /gpumgr up --sim 8/);
     assert.match(await page.textContent('.blank'), /gpumgr doctor/);
     await other.close();

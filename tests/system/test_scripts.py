@@ -100,24 +100,49 @@ def test_what_passed_only_alone_is_unsteady(tmp_path):
     assert run(ROOT / "script/count-tests", "--failed", tmp_path / "none.xml").stdout == ""
 
 
+@pytest.fixture
+def script_test(tmp_path):
+    """script/test in a tree of its own, in which nothing is to be installed or built."""
+    (tmp_path / "script").mkdir()
+    for name in ("test", "count-tests", "bootstrap", "build"):
+        made = tmp_path / "script" / name
+        made.write_text((ROOT / "script" / name).read_text() if "test" in name else "#!/bin/sh\n")
+        made.chmod(0o755)
+
+    def call(suite):
+        return run(tmp_path / "script/test", suite, env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")})
+    return call
+
+
 @pytest.mark.parametrize("bad, lines, code", [
-    (0, [], 0), (2, ["2 UNSTEADY", "9 passed, 0 failed"], 0), (6, ["6 tests failed: more than 5 are not run again.", "3 passed, 6 failed"], 1)])
-def test_what_failed_is_run_once_more(tmp_path, bad, lines, code):
-    """The script itself, in a tree whose tests fail when they run beside others."""
-    for name in ("test", "count-tests"):
-        (tmp_path / "script").mkdir(exist_ok=True)
-        (tmp_path / "script" / name).write_bytes((ROOT / "script" / name).read_bytes())
-        (tmp_path / "script" / name).chmod(0o755)
-    for name in ("bootstrap", "build"):
-        (tmp_path / "script" / name).write_text("#!/bin/sh\n")
-        (tmp_path / "script" / name).chmod(0o755)
+    (0, ["9 passed, 0 failed"], 0), (2, ["2 UNSTEADY", "9 passed, 0 failed"], 0), (6, ["6 tests failed: more than 5 are not run again.", "3 passed, 6 failed"], 1)])
+def test_what_failed_is_run_once_more(tmp_path, script_test, bad, lines, code):
+    """Tests that fail when they run beside others."""
     (tmp_path / "tests/system").mkdir(parents=True)
     (tmp_path / "tests/system/conftest.py").write_text("def pytest_configure(config):\n    config.addinivalue_line('markers', 'alone: x')\n")
     (tmp_path / "tests/system/test_it.py").write_text(
         "import os, pytest\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n):\n"
         f"    assert n >= {bad} or 'PYTEST_XDIST_WORKER' not in os.environ\n"
         "@pytest.mark.alone\ndef test_alone():\n    pass\n")
-    got = run(tmp_path / "script/test", "system", env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")})
+    got = script_test("system")
     assert got.returncode == code, got.stdout + got.stderr
-    assert got.stdout.splitlines()[-1] == (lines or ["9 passed, 0 failed"])[-1], got.stdout
+    assert got.stdout.splitlines()[-1] == lines[-1], got.stdout
     assert all(line in got.stdout for line in lines) and ("UNSTEADY" in got.stdout) == (bad == 2)
+
+
+BROWSER = """#!/bin/sh
+# b fails beside others, c always
+[ $# = 0 ] && { printf 'ok 1 - a\\nnot ok 2 - it: "b" (is) one?\\nnot ok 3 - c\\n'; exit 1; }
+[ "$1" = '^it: "b" \\(is\\) one\\?$' ] && { printf 'ok 1 - a # SKIP no match\\nok 2 - it: "b" (is) one?\\n'; exit 0; }
+[ "$1" = '^c$' ] && { printf 'ok 1 - c # SKIP no match\\n'; exit 0; }
+"""
+
+
+def test_what_failed_in_the_browser_is_run_once_more(tmp_path, script_test):
+    """What is not run the second time has not passed."""
+    (tmp_path / "tests/browser").mkdir(parents=True)
+    (tmp_path / "tests/browser/run").write_text(BROWSER)
+    (tmp_path / "tests/browser/run").chmod(0o755)
+    got = script_test("browser")
+    assert got.returncode == 1 and got.stdout.splitlines()[-1] == "2 passed, 1 failed", got.stdout + got.stderr
+    assert 'UNSTEADY browser: it: "b" (is) one?' in got.stdout and "FAIL browser: c" in got.stdout and "1 UNSTEADY" in got.stdout
