@@ -86,7 +86,7 @@ static void add_runs(struct plan *p) {
         if (v->gpu >= w->gpus || v->to_ns <= w->now_ns) continue;
         timeline_add(
             &p->now, v->gpu,
-            (struct slot){.from = v->from_ns, .to = v->to_ns, .who = PLAN_NONE, .user = v->user, .kind = SLOT_WINDOW});
+            (struct slot){.from = v->from_ns, .to = v->to_ns, .who = i, .user = PLAN_NONE, .kind = SLOT_WINDOW});
     }
 }
 
@@ -113,6 +113,12 @@ static void note_room(struct plan *p, uint32_t gpu) {
     if (!p->is_out[gpu] && used < all && all - used > p->roomiest) p->roomiest = all - used;
 }
 
+static bool has_run(const struct plan *p, uint32_t gpu) {
+    for (uint32_t i = p->now.first[gpu]; i != PLAN_NONE; i = p->now.slot[i].next)
+        if (p->now.slot[i].kind == SLOT_RUN) return true;
+    return false;
+}
+
 static void find_reach(struct plan *p) {
     const struct plan_world *w = p->w;
     p->whole = 0;
@@ -122,7 +128,7 @@ static void find_reach(struct plan *p) {
     memset(p->reach, 0, p->mask_words * sizeof *p->reach);
     for (uint32_t g = 0; g < w->gpus; g++) {
         const struct plan_gpu *gpu = &w->gpu[g];
-        bool is_held = p->now.first[g] != PLAN_NONE, is_free = gpu->verdict == OCCUPANCY_FREE;
+        bool is_held = has_run(p, g), is_free = gpu->verdict == OCCUPANCY_FREE;
         bool is_soon = !is_free && (is_held ? gpu->verdict == OCCUPANCY_HOT : may_pass(gpu, w->now_ns));
         p->is_out[g] = !gpu->is_here || (!is_free && !is_soon);
         if (!p->is_out[g] && is_soon)

@@ -79,9 +79,13 @@ struct plan_user {
     double seconds_max;     /* what the week has: for the sentence */
 };
 
-struct plan_window { /* kept by people: nobody but its user starts what would run into it */
-    uint32_t gpu, user;
+struct plan_window { /* kept by people: nobody but its users starts what would run into it */
+    uint32_t gpu;
+    const uint32_t *user; /* whose it is */
+    uint32_t users;
     int64_t from_ns, to_ns;
+    int64_t id;      /* these are for sentences only: a reservation's number ... */
+    const char *who; /* ... and whose it is */
 };
 
 struct plan_line; /* see plan_line_new */

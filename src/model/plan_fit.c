@@ -28,6 +28,7 @@ static bool is_wanted(const struct plan *p, uint32_t gpu) { return p->wanted[gpu
 
 static int by_harm(const void *a, const void *b) {
     const struct choice *x = a, *y = b;
+    if (x->is_own != y->is_own) return x->is_own ? -1 : 1;
     if (x->is_wanted != y->is_wanted) return x->is_wanted ? 1 : -1;
     if (x->used != y->used) return x->used > y->used ? -1 : 1; /* shares: fill one before the next */
     if (x->memory != y->memory) return x->memory < y->memory ? -1 : 1;
@@ -43,11 +44,18 @@ static uint64_t shared_bytes(const struct timeline *t, uint32_t gpu, int64_t at)
     return sum;
 }
 
+static bool is_own(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at) {
+    for (uint32_t i = t->first[gpu]; p->w->windows && i != PLAN_NONE; i = t->slot[i].next)
+        if (t->slot[i].from <= at && t->slot[i].to > at && plan_is_his(p, &t->slot[i], s->user)) return true;
+    return false;
+}
+
 static struct choice choice_of(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu,
                                int64_t at, int64_t gap) {
     const struct plan_gpu *g = &p->w->gpu[gpu];
     double temp = isnan(g->temp_c) ? 50 : g->temp_c;
     return (struct choice){.gpu = gpu,
+                           .is_own = is_own(p, t, s, gpu, at),
                            .is_wanted = is_wanted(p, gpu),
                            .gap = gap,
                            .memory = g->memory_bytes,

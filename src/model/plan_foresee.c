@@ -126,6 +126,8 @@ static bool go_on(struct foresight *f, int64_t now_ns, bool is_exact) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < f->w.runs; i++)
         if (f->run[i].end_ns < next) next = f->run[i].end_ns;
+    for (uint32_t i = 0; i < f->w.windows; i++)
+        if (f->w.window[i].to_ns > was && f->w.window[i].to_ns < next) next = f->w.window[i].to_ns;
     if (next == PLAN_NEVER) return false;
     if (!is_exact && next < was + (was - now_ns) / CLOSE) next = was + (was - now_ns) / CLOSE;
     f->w.now_ns = next;

@@ -57,8 +57,12 @@ void timeline_drop_kept(struct timeline *t, uint32_t gpus) {
 int64_t plan_sum(int64_t a, int64_t b) { return a > PLAN_NEVER - b ? PLAN_NEVER : a + b; }
 
 /* A window that is kept for this user is no bar to him. */
-static bool is_his(const struct slot *s, const struct shape *of) {
-    return s->kind == SLOT_WINDOW && s->user == of->user;
+bool plan_is_his(const struct plan *p, const struct slot *s, uint32_t user) {
+    if (s->kind != SLOT_WINDOW) return false;
+    const struct plan_window *w = &p->w->window[s->who];
+    for (uint32_t i = 0; i < w->users; i++)
+        if (w->user[i] == user) return true;
+    return false;
 }
 
 /* Whether a share fits beside what there is at that moment. */
@@ -66,7 +70,7 @@ static bool has_room(const struct plan *p, const struct timeline *t, const struc
     uint64_t used = s->share;
     for (uint32_t i = t->first[gpu]; i != PLAN_NONE; i = t->slot[i].next) {
         const struct slot *o = &t->slot[i];
-        if (o->from > at || o->to <= at || is_his(o, s)) continue;
+        if (o->from > at || o->to <= at || plan_is_his(p, o, s->user)) continue;
         if (!o->bytes) return false;
         used += o->bytes;
     }
@@ -79,7 +83,7 @@ int64_t plan_gap(const struct plan *p, const struct timeline *t, const struct sh
     if (s->share && !has_room(p, t, s, gpu, at)) return 0;
     for (uint32_t i = t->first[gpu]; i != PLAN_NONE; i = t->slot[i].next) {
         const struct slot *o = &t->slot[i];
-        if (o->to <= at || is_his(o, s)) continue;
+        if (o->to <= at || plan_is_his(p, o, s->user)) continue;
         if (o->from <= at) {
             if (!s->share) return 0;
             continue; /* has_room has counted it */

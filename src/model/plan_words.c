@@ -29,8 +29,29 @@ static const struct slot *taken_by(const struct plan *p, uint32_t gpu, enum slot
 
 /* ---- why ---- */
 
+/* "is reserved for ada (reservation 3), from 40 min on" */
+static void window_text(const struct plan *p, const struct slot *s, char *ret, size_t room) {
+    const struct plan_window *w = &p->w->window[s->who];
+    bool is_now = s->from <= p->w->now_ns;
+    char age[32];
+    number_age(is_now ? s->to - p->w->now_ns : s->from - p->w->now_ns, age, sizeof age);
+    snprintf(ret, room, "is reserved for %.40s (reservation %lld) %s %s", w->who ? w->who : "somebody",
+             (long long)w->id, is_now ? "for another" : "in", age);
+}
+
+/* The window that keeps the user from a GPU: the one that goes on, or that begins first. */
+static const struct slot *window_of(const struct plan *p, uint32_t gpu, uint32_t user) {
+    const struct slot *first = NULL;
+    for (uint32_t i = p->now.first[gpu]; i != PLAN_NONE; i = p->now.slot[i].next) {
+        const struct slot *o = &p->now.slot[i];
+        if (o->kind != SLOT_WINDOW || o->to <= p->w->now_ns || plan_is_his(p, o, user)) continue;
+        if (!first || o->from < first->from) first = o;
+    }
+    return first;
+}
+
 /* What is the matter with one GPU, as the end of a sentence about it. */
-static void matter_of(const struct plan *p, uint32_t gpu, char *ret, size_t room) {
+static void matter_of(const struct plan *p, uint32_t gpu, uint32_t user, char *ret, size_t room) {
     const struct plan_gpu *g = &p->w->gpu[gpu];
     const struct slot *run = taken_by(p, gpu, SLOT_RUN), *given = taken_by(p, gpu, SLOT_GIVEN);
     char age[32];
@@ -49,12 +70,11 @@ static void matter_of(const struct plan *p, uint32_t gpu, char *ret, size_t room
         snprintf(ret, room, "%s", g->note ? g->note : occupancy_text(g->verdict));
     } else {
         const struct slot *kept = taken_by(p, gpu, SLOT_KEPT);
-        const struct slot *window = taken_by(p, gpu, SLOT_WINDOW);
+        const struct slot *window = window_of(p, gpu, user);
         if (kept && kept->who < p->w->jobs)
             snprintf(ret, room, "is kept for job %lld, which is ahead of it", (long long)p->w->job[kept->who].id);
         else if (window)
-            snprintf(ret, room, "is reserved by %s",
-                     window->user < p->w->users ? p->w->user[window->user].name : "somebody");
+            window_text(p, window, ret, room);
         else
             snprintf(ret, room, "is free");
     }
@@ -63,8 +83,9 @@ static void matter_of(const struct plan *p, uint32_t gpu, char *ret, size_t room
 /* How many of the GPUs that would do are in which state, on the node that has most of them free. */
 struct count {
     uint32_t node;
-    int all, free, held, foreign, away;
-    uint32_t kept_for; /* a job that free ones are kept for; PLAN_NONE: none is */
+    int all, free, held, foreign, away, reserved;
+    uint32_t kept_for;         /* a job that free ones are kept for; PLAN_NONE: none is */
+    const struct slot *window; /* that keeps him from the first of those that are reserved */
 };
 
 static bool would_do(const struct plan *p, const struct plan_job *j, uint32_t gpu) {
@@ -73,6 +94,14 @@ static bool would_do(const struct plan *p, const struct plan_job *j, uint32_t gp
     for (uint32_t i = 0; i < j->scope_len && !is_in; i++) is_in = j->scope[i] == gpu;
     return is_in && g->memory_bytes >= j->memory_bytes && g->memory_bytes >= j->share_bytes &&
            (j->node == PLAN_NONE || j->node == g->node);
+}
+
+/* People keep it, now or before this job is surely over. */
+static bool is_kept_from(const struct plan *p, const struct plan_job *j, uint32_t gpu, struct count *c) {
+    const struct slot *w = p->w->windows ? window_of(p, gpu, j->user) : NULL;
+    if (!w || (j->most_ns && w->from >= plan_sum(p->w->now_ns, j->most_ns))) return false;
+    if (!c->window) c->window = w;
+    return true;
 }
 
 static struct count count_node(const struct plan *p, const struct plan_job *j, uint32_t n) {
@@ -86,6 +115,8 @@ static struct count count_node(const struct plan *p, const struct plan_job *j, u
             c.away++;
         else if (run || taken_by(p, g, SLOT_GIVEN))
             c.held++;
+        else if (gpu->verdict == OCCUPANCY_FREE && is_kept_from(p, j, g, &c))
+            c.reserved++;
         else if (gpu->verdict == OCCUPANCY_FREE)
             c.free++;
         else if (gpu->verdict == OCCUPANCY_FOREIGN)
@@ -119,14 +150,23 @@ static void why_few(const struct plan *p, const struct plan_job *j, const struct
         int n;
         const char *what;
     } others[] = {
-        {c->held,    "held by jobs"          },
-        {c->foreign, "used outside the queue"},
-        {c->away,    "out of service"        },
+        {c->held,     "held by jobs"          },
+        {c->foreign,  "used outside the queue"},
+        {c->away,     "out of service"        },
+        {c->reserved, "reserved"              },
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (others[i].n && n > 0 && (size_t)n < room)
             n += snprintf(ret + n, room - (size_t)n, "%s %d %s", strchr(ret, ';') ? "," : ";", others[i].n,
                           others[i].what);
+    if (c->window && n > 0 && (size_t)n < room) {
+        const struct plan_window *w = &p->w->window[c->window->who];
+        bool is_now = c->window->from <= p->w->now_ns;
+        char age[32];
+        number_age((is_now ? c->window->to : c->window->from) - p->w->now_ns, age, sizeof age);
+        snprintf(ret + n, room - (size_t)n, " for %.40s (reservation %lld, %s %s)", w->who ? w->who : "somebody",
+                 (long long)w->id, is_now ? "for another" : "in", age);
+    }
 }
 
 static void why_busy(struct plan *p, uint32_t job, char *ret, size_t room) {
@@ -137,7 +177,7 @@ static void why_busy(struct plan *p, uint32_t job, char *ret, size_t room) {
         j->scope_len > 0) { /* just these: name the first that is not */
         for (uint32_t i = 0; i < j->scope_len; i++) {
             if (j->scope[i] >= p->w->gpus) continue;
-            matter_of(p, j->scope[i], matter, sizeof matter);
+            matter_of(p, j->scope[i], j->user, matter, sizeof matter);
             if (strcmp(matter, "is free") == 0) continue;
             gpu_name(p, j->scope[i], name, sizeof name);
             snprintf(ret, room, "%s %s", name, matter);

@@ -367,21 +367,76 @@ static void shares(void **state) {
     EXPECT("");
 }
 
+static struct plan_window *window(uint32_t gpu, const char *users, int64_t from_s, int64_t to_s) {
+    struct plan_window *v = &now.window[now.w.windows++];
+    *v = (struct plan_window){
+        .gpu = gpu, .from_ns = NOW + from_s * SECOND, .to_ns = NOW + to_s * SECOND, .id = 7, .who = "group lab"};
+    v->user = numbers(users, &v->users);
+    return v;
+}
+
 static void windows(void **state) {
     world(1, 1);
-    now.window[0] =
-        (struct plan_window){.gpu = 0, .user = BOB, .from_ns = NOW + 60 * SECOND, .to_ns = NOW + 120 * SECOND};
-    now.w.windows = 1;
+    struct plan_window *v = window(0, "1", 60, 120);
     job(1);
-    EXPECT("");
+    EXPECT(""); /* it might run into it */
     now.job[0].most_ns = 60 * SECOND;
-    EXPECT("1:0");
+    EXPECT("1:0"); /* surely over by then */
+    now.job[0].most_ns = 61 * SECOND;
+    EXPECT("");
     now.job[0].most_ns = 0;
     now.job[0].user = BOB;
     EXPECT("1:0");
-    now.window[0].to_ns = NOW;
+    v->to_ns = NOW;
     now.job[0].user = ADA;
     EXPECT("1:0");
+}
+
+/* Two GPUs for a group of two, while a third fills what is left, and what ends in time goes where it is kept. */
+static void windows_of_a_group(void **state) {
+    world(1, 4);
+    window(1, "0,1", 600, 4200);
+    window(2, "0,1", 600, 4200);
+    for (int i = 0; i < 6; i++) job(1)->user = EVE;
+    now.job[2].most_ns = now.job[4].most_ns = 600 * SECOND;
+    EXPECT("1:0 2:3 3:1 5:2"); /* the long ones on the others, the short ones on these */
+    now.w.jobs = 0;
+    job(2)->user = BOB;
+    job(1)->user = EVE;
+    job(2)->user = ADA;
+    now.w.now_ns = NOW + 700 * SECOND; /* it has begun: bob has what is kept for his group, and leaves the rest */
+    EXPECT("1:1,2 2:0");
+    now.job[0].user = EVE;
+    EXPECT("1:0,3 3:1,2"); /* and eve nothing of it, though she is first */
+}
+
+/* Around a job that is waited for: what is kept for people and what is kept for the head are both left alone. */
+static void windows_and_backfill(void **state) {
+    world(1, 3);
+    run("0", 1000);
+    window(2, "1", 500, 2000);
+    job(3)->expect_ns = 100 * SECOND; /* all three, so not before the window is over */
+    assert_int_equal(reason_of(&now.job[0]).start_ns, NOW + 2000 * SECOND);
+    job(1)->most_ns = 3000 * SECOND; /* would run into the head's time and into the window */
+    job(1)->most_ns = 1900 * SECOND; /* is over before the head starts, not before the window */
+    job(1)->most_ns = 400 * SECOND;  /* is over before both */
+    EXPECT("3:1 4:2");
+}
+
+static void windows_in_words(void **state) {
+    world(1, 2);
+    run("0", 1000);
+    window(1, "1", 2400, 6000);
+    job(1);
+    WHY(&now.job[0],
+        "1 GPU is needed and 0 of 2 are free; 1 held by jobs, 1 reserved for group lab (reservation 7, in 40 min)",
+        "now with a time limit of 40m or less", 1000);
+    now.w.jobs = 0;
+    exactly("1");
+    WHY(&now.job[0], "GPU 1 is reserved for group lab (reservation 7) in 40 min",
+        "now with a time limit of 40m or less", 6000);
+    now.window[0].from_ns = NOW - SECOND;
+    WHY(&now.job[0], "GPU 1 is reserved for group lab (reservation 7) for another 100 min", "", 6000);
 }
 
 static void overdue(void **state) {
@@ -470,6 +525,9 @@ int main(void) {
         cmocka_unit_test(arrays),
         cmocka_unit_test(shares),
         cmocka_unit_test(windows),
+        cmocka_unit_test(windows_of_a_group),
+        cmocka_unit_test(windows_and_backfill),
+        cmocka_unit_test(windows_in_words),
         cmocka_unit_test(overdue),
         cmocka_unit_test(estimates),
         cmocka_unit_test(admission),

@@ -157,7 +157,8 @@ static uint32_t history(uint64_t seed, const struct plan_policy *policy) {
             now.w.windows = now.w.windows ? 0 : 1;
             now.users_of_window[0] = (uint32_t)random_below(USERS);
             now.window[0] = (struct plan_window){.gpu = (uint32_t)random_below(GPUS),
-                                                 .user = now.users_of_window[0],
+                                                 .user = now.users_of_window,
+                                                 .users = 1,
                                                  .from_ns = now.w.now_ns + 100 * SECOND,
                                                  .to_ns = now.w.now_ns + 2000 * SECOND};
         }
