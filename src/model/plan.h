@@ -10,6 +10,8 @@
  *             are out of reach (foreign, lost, cordoned) are waited for by nobody: nothing is kept for a job that needs one.
  *   backfill  A job behind it starts now on kept GPUs only if it is surely over by then (most_ns), so that nobody who is
  *             ahead starts later because of it. On all others it may start at once.
+ *   windows   People may keep GPUs for a time. Who might not be over by then does not start there, unless it is his; within
+ *             his own he starts whatever is kept for others.
  *   picking   Exactly the scope where it leaves no choice; else the node with the fewest spare GPUs, there the smallest that
  *             do, not those that a waiting job must have, and the coolest. is_listed: as they stand in the scope.
  *

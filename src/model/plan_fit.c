@@ -44,18 +44,12 @@ static uint64_t shared_bytes(const struct timeline *t, uint32_t gpu, int64_t at)
     return sum;
 }
 
-static bool is_own(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at) {
-    for (uint32_t i = t->first[gpu]; p->w->windows && i != PLAN_NONE; i = t->slot[i].next)
-        if (t->slot[i].from <= at && t->slot[i].to > at && plan_is_his(p, &t->slot[i], s->user)) return true;
-    return false;
-}
-
 static struct choice choice_of(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu,
                                int64_t at, int64_t gap) {
     const struct plan_gpu *g = &p->w->gpu[gpu];
     double temp = isnan(g->temp_c) ? 50 : g->temp_c;
     return (struct choice){.gpu = gpu,
-                           .is_own = is_own(p, t, s, gpu, at),
+                           .is_own = plan_is_own(p, t, gpu, s->user, at),
                            .is_wanted = is_wanted(p, gpu),
                            .gap = gap,
                            .memory = g->memory_bytes,

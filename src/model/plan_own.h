@@ -96,6 +96,7 @@ struct fit { /* GPUs of one node from a time on */
     uint32_t gpu[JOB_GPUS_MAX];
 };
 bool plan_is_in(const struct plan *p, const struct shape *s, uint32_t gpu);
+bool plan_is_own(const struct plan *p, const struct timeline *t, uint32_t gpu, uint32_t user, int64_t at);
 bool plan_is_his(const struct plan *p, const struct slot *s, uint32_t user);
 int64_t plan_gap(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at);
 int64_t plan_free_from(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at,

@@ -65,12 +65,25 @@ bool plan_is_his(const struct plan *p, const struct slot *s, uint32_t user) {
     return false;
 }
 
+/* It is kept for him at that moment. */
+bool plan_is_own(const struct plan *p, const struct timeline *t, uint32_t gpu, uint32_t user, int64_t at) {
+    for (uint32_t i = t->first[gpu]; p->w->windows && i != PLAN_NONE; i = t->slot[i].next)
+        if (t->slot[i].from <= at && t->slot[i].to > at && plan_is_his(p, &t->slot[i], user)) return true;
+    return false;
+}
+
+/* What is no bar to him: a window of his own, and within one what is kept for jobs that are ahead of his. */
+static bool is_passed(const struct plan *p, const struct slot *o, const struct shape *s, bool is_own) {
+    return is_own && o->kind == SLOT_KEPT ? true : plan_is_his(p, o, s->user);
+}
+
 /* Whether a share fits beside what there is at that moment. */
-static bool has_room(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at) {
+static bool has_room(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at,
+                     bool is_own) {
     uint64_t used = s->share;
     for (uint32_t i = t->first[gpu]; i != PLAN_NONE; i = t->slot[i].next) {
         const struct slot *o = &t->slot[i];
-        if (o->from > at || o->to <= at || plan_is_his(p, o, s->user)) continue;
+        if (o->from > at || o->to <= at || is_passed(p, o, s, is_own)) continue;
         if (!o->bytes) return false;
         used += o->bytes;
     }
@@ -80,15 +93,17 @@ static bool has_room(const struct plan *p, const struct timeline *t, const struc
 /* How long from then on the GPU is there for such a job; 0: it is not. */
 int64_t plan_gap(const struct plan *p, const struct timeline *t, const struct shape *s, uint32_t gpu, int64_t at) {
     int64_t gap = PLAN_NEVER;
-    if (s->share && !has_room(p, t, s, gpu, at)) return 0;
+    bool is_own = plan_is_own(p, t, gpu, s->user, at);
+    if (s->share && !has_room(p, t, s, gpu, at, is_own)) return 0;
     for (uint32_t i = t->first[gpu]; i != PLAN_NONE; i = t->slot[i].next) {
         const struct slot *o = &t->slot[i];
-        if (o->to <= at || plan_is_his(p, o, s->user)) continue;
+        if (o->to <= at || is_passed(p, o, s, is_own)) continue;
         if (o->from <= at) {
             if (!s->share) return 0;
             continue; /* has_room has counted it */
         }
-        if (o->from - at < gap && (!s->share || !o->bytes || !has_room(p, t, s, gpu, o->from))) gap = o->from - at;
+        if (o->from - at < gap && (!s->share || !o->bytes || !has_room(p, t, s, gpu, o->from, is_own)))
+            gap = o->from - at;
     }
     return gap;
 }

@@ -52,6 +52,13 @@ int api_container_node(const struct call *c, struct live_node **ret, struct erro
 extern const struct route_field api_shell_query[];
 int api_container_shell(struct call *c, struct error *e);
 
+/* api_reserve.c */
+extern const struct route_field api_reservations_query[], api_reserve_body[];
+int api_reservations(struct call *c, struct error *e);
+int api_reservation(struct call *c, struct error *e);
+int api_reserve(struct call *c, struct error *e);
+int api_reserve_cancel(struct call *c, struct error *e);
+
 /* api_groups.c */
 extern const struct route_field api_group_body[];
 int api_groups(struct call *c, struct error *e);

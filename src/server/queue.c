@@ -434,6 +434,7 @@ int queue_new(const struct queue_setup *setup, struct queue **ret, struct error 
                         .gpu_shape = 1};
     q->plan = plan_new();
     int r = state_run(q->state, load_work, q, e);
+    if (r >= 0) r = reserves_load(&q->reserves, q->state, clock_real_ns() / NS_PER_S, e);
     if (r < 0) {
         queue_free(q);
         return fail_in(e, r, "the queue");
@@ -459,6 +460,7 @@ void queue_free(struct queue *q) {
     for (size_t i = 0; i < q->users; i++) free(q->user[i].name);
     free(q->user);
     likes_done(&q->likes);
+    reserves_done(&q->reserves);
     plan_free(q->plan);
     while (q->retries) {
         struct queue_retry *r = q->retries;

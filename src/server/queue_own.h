@@ -7,6 +7,7 @@
 #include "net/loop.h"
 #include "server/letters_store.h"
 #include "server/queue.h"
+#include "server/reserves.h"
 
 #define QUEUE_ENDED_NS (600 * NS_PER_S) /* jobs that are over stay in memory for so long */
 #define QUEUE_ENDED_MAX 2000
@@ -126,6 +127,7 @@ struct queue {
     struct queue_user *user;        /* none ever leaves: its place is its number */
     size_t users;
     struct likes likes; /* how long jobs took */
+    struct reserves reserves;
     struct plan *plan;
     struct letters *letters; /* for those whom jobs name (queue_letters.c) */
     struct queue_retry *retries;

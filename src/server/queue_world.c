@@ -187,6 +187,7 @@ void queue_world_make(struct queue *q, const struct queue_trial *trial, struct q
     runs_make(q, ret);
     users_make(q, ret);
     jobs_make(q, ret);
+    queue_windows_make(q, ret);
     if (trial) trial_add(q, trial, user, ret);
     ret->of.job = ret->job;
 }
@@ -199,4 +200,5 @@ void queue_world_done(struct queue_world *w) {
     free(w->user);
     free(w->from);
     free(w->held);
+    queue_windows_done(w);
 }

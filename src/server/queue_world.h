@@ -3,6 +3,7 @@
 
 #include "model/plan.h"
 #include "server/queue_own.h"
+#include "server/queue_reserve.h"
 
 struct queue_world {
     struct plan_world of;
@@ -14,6 +15,10 @@ struct queue_world {
     uint32_t *held;          /* where the runs' GPUs lie */
     uint32_t *trial_scope;
     uint32_t job_cap;
+    struct plan_window *window;
+    size_t window_cap;
+    struct queue_window_text *window_text;
+    size_t window_texts;
 };
 
 /* trial: a job that is not in the queue, or NULL; it stands last. */

@@ -80,6 +80,12 @@ static const char *const steps[] = {
 
     /* GPUs that an operator put into service, and when: what was wrong with them before is over. */
     "CREATE TABLE sound(uuid TEXT PRIMARY KEY, since INTEGER NOT NULL, who TEXT NOT NULL) WITHOUT ROWID;",
+
+    /* Reservations. A number is never given twice: people say it to each other. */
+    "CREATE TABLE reservations(id INTEGER PRIMARY KEY AUTOINCREMENT, user TEXT NOT NULL, grp TEXT NOT NULL,"
+    "  node TEXT NOT NULL, gpus TEXT NOT NULL, every TEXT NOT NULL, zone TEXT NOT NULL, note TEXT NOT NULL,"
+    "  made_by TEXT NOT NULL, made INTEGER NOT NULL, begins INTEGER NOT NULL, length INTEGER NOT NULL,"
+    "  until INTEGER NOT NULL);",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

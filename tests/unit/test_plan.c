@@ -423,6 +423,17 @@ static void windows_and_backfill(void **state) {
     EXPECT("3:1 4:2");
 }
 
+/* Within his own window nobody is ahead of him, whatever comes after it. */
+static void windows_are_whose_they_are(void **state) {
+    world(1, 1);
+    window(0, "1", -60, 3600);
+    job(1)->priority = 50; /* has it kept from the end of the window on */
+    job(1)->user = BOB;    /* and nobody knows how long he takes */
+    EXPECT("2:0");
+    now.job[1].user = EVE;
+    EXPECT("");
+}
+
 static void windows_in_words(void **state) {
     world(1, 2);
     run("0", 1000);
@@ -527,6 +538,7 @@ int main(void) {
         cmocka_unit_test(windows),
         cmocka_unit_test(windows_of_a_group),
         cmocka_unit_test(windows_and_backfill),
+        cmocka_unit_test(windows_are_whose_they_are),
         cmocka_unit_test(windows_in_words),
         cmocka_unit_test(overdue),
         cmocka_unit_test(estimates),

@@ -1,0 +1,59 @@
+/* Reservations as they are kept: in memory for every pass, in the state file before anybody hears that one was taken. Belongs to
+ * the loop's thread. When they are is model/reserve; what the queue makes of them queue_reserve.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "model/reserve.h"
+#include "server/state.h"
+
+enum { RESERVES_MAX = 1000, RESERVES_NOTE_MAX = 200, RESERVES_NAME_MAX = 64 };
+
+struct reservation {
+    int64_t id, made_s;
+    struct reserve when;
+    const char *user, *group; /* for whom: one of them, the other is "" */
+    const char *node, *gpus;  /* UUIDs with commas */
+    const char *every, *zone; /* as they were given, or "" */
+    const char *note, *made_by;
+    bool is_stored;       /* a window counts when it is */
+    int64_t last_use_s;   /* somebody of them used or wanted it; 0: not since the server began */
+    int64_t given_back_s; /* the beginning of the window that was last given back */
+};
+
+struct reserves {
+    struct reservation **of; /* by number */
+    size_t count;
+    int64_t next_id;
+    int64_t began_s; /* before, nothing is known of who used what */
+};
+
+/* While state_run is still allowed. What was over a month ago is dropped. */
+int reserves_load(struct reserves *r, struct state *s, int64_t now_s, struct error *e) MUST_CHECK;
+void reserves_done(struct reserves *r);
+
+/* The times of one, from what was given: every is a cron expression or an ISO 8601 repeating interval, or ""; zone a name of the
+ * machine's time zones, or "". */
+int reserves_parse(const char *every, const char *zone, struct reserve *ret, struct error *e) MUST_CHECK;
+
+struct reservation *reserves_find(const struct reserves *r, int64_t id);
+/* A copy of what is given, with a number. */
+struct reservation *reserves_add(struct reserves *r, const struct reservation *from);
+void reserves_drop(struct reserves *r, int64_t id);
+
+bool reserves_has_gpu(const struct reservation *v, const char *uuid);
+/* "ada", "group lab" */
+void reserves_holder(const struct reservation *v, char *ret, size_t room);
+/* Whether a user of the machine is of them. A group's members are remembered for a minute. */
+bool reserves_is_for(const struct reservation *v, const char *user, int64_t now_s);
+/* "2026-11-16 09:00 UTC" */
+void reserves_time(int64_t at_s, char *ret, size_t room);
+
+/* On the store thread. */
+struct sql;
+int reserves_store(struct sql *db, const struct reservation *v, struct error *e) MUST_CHECK;
+int reserves_store_drop(struct sql *db, int64_t id, struct error *e) MUST_CHECK;
