@@ -242,6 +242,10 @@ int control_log(struct control *c, struct error *e) {
         r = control_do(c, "GET", target, NULL, ACT_S, &raw, e);
         if (r != -EFBIG || lines < 10) break;
     }
+    if (r == -EEXIST) { /* it is on its way out: there is nothing to read any more */
+        c->answer.is_over = true;
+        return 0;
+    }
     if (r < 0) return r;
     take_log(c, &raw, json_slice_is(json_slice_get(s.config, "Tty"), "true"), &last_ns);
     if (c->out.len > LOG_BYTES) {

@@ -27,7 +27,7 @@ extern const struct route_field api_events_query[];
 int api_events(struct call *c, struct error *e);
 
 /* api_tasks.c */
-extern const struct route_field api_tasks_query[], api_containers_query[];
+extern const struct route_field api_tasks_query[], api_containers_query[], api_container_query[];
 int api_tasks(struct call *c, struct error *e);
 int api_containers(struct call *c, struct error *e);
 int api_container(struct call *c, struct error *e);

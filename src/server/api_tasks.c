@@ -34,6 +34,11 @@ const struct route_field api_containers_query[] = {
     {0     }
 };
 
+const struct route_field api_container_query[] = {
+    {"or_none", FIELD_BOOL, false, "204 for one that had no GPU task and no deadline, instead of an error"},
+    {0   }
+};
+
 /* What is live, as text, to be taken to the reading thread. */
 struct current {
     char key[144];
@@ -45,6 +50,7 @@ struct asking {
     struct history_tasks_ask ask;
     char container[144], gpu[96], user[64], node[64];
     bool is_one, with_history; /* one container and its tasks; containers that ended, too */
+    bool or_none;              /* one that had no task is no error */
     struct current *current;
     size_t current_count;
 };
@@ -171,6 +177,7 @@ static void container_run(struct later *l) {
     const char *body = a->is.result > 0 ? a->current[a->is.result - 1].body : NULL;
     if (!body) {
         a->is.result = history_containers(a->is.reader, a->container, &found, 1, &a->is.error);
+        if (a->is.result == 0 && a->or_none) return;
         if (a->is.result == 0) a->is.result = fail(&a->is.error, -ENOENT, "no container of this id or name is known");
         if (a->is.result < 0) return;
         body = found.body;
@@ -235,6 +242,7 @@ int api_containers(struct call *c, struct error *e) {
 
 int api_container(struct call *c, struct error *e) {
     struct asking *a = asking_new(c, container_run);
+    a->or_none = is_true(call_query(c, "or_none"));
     int r = 0;
     if (strlen(c->param[0]) >= sizeof a->container)
         r = fail(e, -ENOENT, "no container of this id or name is known");

@@ -119,7 +119,7 @@ export async function openContext(browser, options = {}) {
   context.setDefaultTimeout(60000); // on a small machine everybody waits for a processor
   const troubles = [];
   context.on('page', (page) => {
-    page.on('console', (m) => { if (m.type() === 'error' && !expect.some((e) => e.test(m.text()))) troubles.push(`console: ${m.text()}`); });
+    page.on('console', (m) => { if (m.type() === 'error' && !expect.some((e) => e.test(m.text()))) troubles.push(`console: ${m.text()} ${m.location().url}`); });
     page.on('pageerror', (e) => troubles.push(`error: ${e.message}`));
     page.on('request', (r) => { if (!/^http:\/\/127\.0\.0\.1:/.test(r.url())) troubles.push(`asked outside: ${r.url()}`); });
   });
@@ -143,7 +143,7 @@ export async function uuids(page) {
 /** Every page by name, as a path below the base; `uuid` is the GPU of the GPU page. */
 export const pagesOf = (uuid) => ({
   overview: '', compact: '?view=tiles', table: '?view=table', gpu: `gpus/${uuid}`, compare: 'compare?metric=gpu_temperature_celsius,gpu_power_watts',
-  queue: 'queue', submit: 'submit', tasks: 'tasks', events: 'events', nodes: 'nodes', groups: 'groups', account: 'account',
+  queue: 'queue', submit: 'submit', containers: 'containers', 'add a container': 'containers/new', tasks: 'tasks', events: 'events', nodes: 'nodes', groups: 'groups', account: 'account',
 });
 
 /** Waits until a page shows what it is for, not a placeholder. */

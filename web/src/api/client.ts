@@ -54,7 +54,8 @@ async function ask(method: string, path: string, params?: Params, body?: unknown
 }
 
 export async function get<T>(path: string, params?: Params, signal?: AbortSignal): Promise<T> {
-  return (await (await ask('GET', path, params, undefined, signal)).json()) as T;
+  const reply = await ask('GET', path, params, undefined, signal);
+  return (reply.status === 204 ? undefined : await reply.json()) as T; // undefined: only where it was asked for
 }
 
 /** A call that changes something; its reply, or undefined where the server has nothing to say. */

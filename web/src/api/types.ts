@@ -345,3 +345,65 @@ export interface Delta {
   tasks?: Task[];
   jobs?: unknown[]; // those that changed: whoever shows them asks again
 }
+
+/** A container that has to do with GPUs, as its machine's engine has it now. */
+export interface ContainerRow {
+  node: string;
+  id: string;
+  name: string;
+  image: string;
+  engine: string;
+  state: string | null;
+  user: string | null;
+  account: string | null;
+  is_ours: boolean; // added by gpumgr: `user` is whose it is
+  deadline: string | null;
+  ui: string | null;
+  job: number | null;
+  created: number | null;
+  started: number | null;
+  ended: number | null;
+  exit_code: number | null;
+  error: string | null;
+  restart: string | null;
+  gpus: { uuid: string; index: number | null }[];
+  all_gpus: boolean;
+  tasks: number;
+  memory_bytes: number;
+  may: string[]; // what whoever asks may do with it
+}
+
+export interface ContainerList {
+  time: number;
+  containers: ContainerRow[];
+  problems: { node: string; text: string }[];
+}
+
+export interface ContainerSpec {
+  image: string;
+  name: string;
+  command: string[];
+  env: Record<string, string>;
+  mounts: string[];
+  labels: Record<string, string>;
+  gpus: number; // -1: all
+  gpu_ids: string[];
+  shared?: boolean;
+  cwd: string;
+  deadline: string;
+  period: string;
+  ui: string;
+  restart: string;
+}
+
+export interface ContainerChange {
+  key: string;
+  from: string | null;
+  to: string | null;
+}
+
+export interface Image {
+  name: string;
+  size_bytes: number;
+  created: number;
+}

@@ -1,36 +1,46 @@
-// One container: its deadline and how it is kept, slack over time, how slack is spread, and its tasks.
+// One container: what may be done with it, its log, a shell in it; its deadline and how it is kept, slack over time, how slack is
+// spread, and its tasks.
 import { useEffect, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
-import { get, isAbort, sentence } from '../api/client';
-import type { Container, Task } from '../api/types';
+import { apiUrl, get, isAbort, sentence } from '../api/client';
+import type { Container, ContainerList, ContainerRow, Task } from '../api/types';
+import { gpusWords, isUp, may, stateMood, stateWords } from '../format/containers';
+import { JOB_SIGNS } from '../format/jobs';
 import { bytes, percent, plural, show } from '../format/numbers';
 import { ago, moment } from '../format/times';
 import { span, taskSentence, verdict } from '../format/tasks';
+import { useAsk } from '../live/ask';
 import { useClock, useTopics } from '../live/hooks';
-import { href } from '../live/route';
+import { go, href } from '../live/route';
+import { ContainerActs, containerPath } from '../parts/container_acts';
+import { ContainerLog } from '../parts/container_log';
 import { gpuWords, TaskTable } from '../parts/task_table';
 import { Busy, PageHead, Problem, useTitle } from '../parts/small';
+import { Terminal } from '../parts/terminal';
+import { WorkTabs } from '../parts/work_tabs';
 import { rateWords } from './tasks';
 
 type Answer = Container & { tasks: Task[] };
 
-function useContainer(id: string): { answer: Answer | undefined; problem: string } {
+/** Its tasks; nothing for one that had none. */
+function useContainer(id: string): { answer: Answer | undefined; problem: string; isAsked: boolean } {
   useTopics('tasks');
   const [answer, set] = useState<Answer>();
   const [problem, setProblem] = useState('');
+  const [isAsked, setAsked] = useState(false);
   useEffect(() => {
     const abort = new AbortController();
     const load = (): void => {
-      get<Answer>(`containers/${encodeURIComponent(id)}`, {}, abort.signal).then(
-        (got) => { set(got); setProblem(''); },
-        (e: unknown) => { if (!isAbort(e)) setProblem(sentence(e)); },
+      get<Answer | undefined>(`containers/${encodeURIComponent(id)}`, { or_none: 'true' }, abort.signal).then(
+        (got) => { set(got); setAsked(true); setProblem(''); },
+        (e: unknown) => { if (!isAbort(e)) { setAsked(true); setProblem(sentence(e)); } },
       );
     };
     load();
     const timer = window.setInterval(load, 2000);
     return () => { window.clearInterval(timer); abort.abort(); };
   }, [id]);
-  return { answer, problem };
+  return { answer, problem, isAsked };
 }
 
 const W = 720;
@@ -97,24 +107,73 @@ function Facts({ c, now }: { c: Container; now: number }): JSX.Element {
   return <dl class="facts">{rows.map(([name, value, note]) => <div class={`fact${(name === 'Kept' && c.misses) || (name === 'Period' && c.periods !== c.periods_hit) ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
 }
 
-export function ContainerPage({ id }: { id: string }): JSX.Element {
-  const { answer: c, problem } = useContainer(id);
-  const now = useClock(1);
-  useTitle(c ? c.name : 'Container');
-  if (!c) return problem ? <Problem>{problem} <a class="link" href={href('tasks')}>All tasks</a></Problem> : <Busy what="Asking the server" />;
-  const on = [...new Set(c.tasks.filter((t) => t.state !== 'ended').map(gpuWords))].join(', ');
+/** How it does with its GPU tasks: only of one that had any, or has a deadline. */
+function Work({ c, now }: { c: Answer; now: number }): JSX.Element {
   return (
     <>
-      <PageHead title={c.name} crumb={[c.engine, c.image, c.node, on && `on ${on}`, c.state].filter(Boolean).join(' · ')}><a class="button" href={href('tasks')}>All tasks</a></PageHead>
-      {problem && <Problem>{problem}</Problem>}
       <Facts c={c} now={now} />
-      <div class="grid wide">
-        <section class="panel" aria-label="Slack over time"><header><h2>Slack over time</h2><p class="sub">time that was left when each task ended</p></header><SlackChart tasks={c.tasks} now={now} /></section>
-        <section class="panel" aria-label="How slack is spread"><header><h2>How slack is spread</h2><p class="sub">share of the deadline that was left</p></header>{c.hits + c.misses ? <Spread slack={c.slack} /> : <p class="empty">Nothing was judged yet.</p>}</section>
-      </div>
+      {(c.deadline_s !== null || c.hits + c.misses > 0) && (
+        <div class="grid wide">
+          <section class="panel" aria-label="Slack over time"><header><h2>Slack over time</h2><p class="sub">time that was left when each task ended</p></header><SlackChart tasks={c.tasks} now={now} /></section>
+          <section class="panel" aria-label="How slack is spread"><header><h2>How slack is spread</h2><p class="sub">share of the deadline that was left</p></header>{c.hits + c.misses ? <Spread slack={c.slack} /> : <p class="empty">Nothing was judged yet.</p>}</section>
+        </div>)}
       <section class="panel" aria-label="Its tasks"><header><h2>Its tasks</h2><p class="sub">{plural(c.tasks.length, 'task')}, the newest first; kept {rateWords(c)}</p></header>
         {c.tasks.length ? <TaskTable tasks={c.tasks} now={now} label="Its tasks as a table" hasContainer={false} /> : <p class="empty">It has not used a GPU yet.</p>}
       </section>
+    </>
+  );
+}
+
+function Shell({ c }: { c: ContainerRow }): JSX.Element | null {
+  const [isOpen, setOpen] = useState(false);
+  const [why, setWhy] = useState('');
+  if (!may(c, 'shell') || !isUp(c)) return null;
+  return (
+    <section class="panel" aria-label="Shell">
+      <header><h2>Shell</h2><p class="sub">{isOpen ? 'in it, as you; Shift+Tab leaves the terminal' : why || 'in it, as you'}</p><span class="spacer" />
+        <button type="button" onClick={() => { setWhy(''); setOpen(!isOpen); }}>{isOpen ? 'Close' : 'Open a shell'}</button></header>
+      {isOpen && <Terminal name={c.name} url={(rows, columns) => apiUrl(`containers/${c.id}/shell`, { node: c.node, rows, columns })} onEnd={(said) => { setWhy(said); setOpen(false); }} />}
+    </section>
+  );
+}
+
+function What({ c, now }: { c: ContainerRow; now: number }): JSX.Element {
+  const rows: [string, JSX.Element | string, string][] = [
+    ['State', <span class={`jobstate ${stateMood(c)}`}><span aria-hidden="true">{JOB_SIGNS[stateMood(c)]}</span> {stateWords(c)}</span>, c.error ?? (isUp(c) ? (c.started ? `since ${moment(c.started, now)}` : '') : c.ended ? `ended ${ago(c.ended, now)}` : '')],
+    ['User', c.user ?? 'not known', c.is_ours ? (c.account && c.account !== c.user ? `added by account ${c.account}` : 'added here') : 'started elsewhere'],
+    ['GPUs', gpusWords(c), c.memory_bytes ? `${bytes(c.memory_bytes)} held by ${plural(c.tasks, 'task')}` : c.gpus.length || c.all_gpus ? 'no task on them now' : 'it was given none'],
+    ['Made', c.created === null ? 'not known' : ago(c.created, now), c.restart && c.restart !== 'no' ? `restarts: ${c.restart}` : 'it is not restarted'],
+  ];
+  return <dl class="facts four">{rows.map(([name, value, note]) => <div class="fact" key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>;
+}
+
+export function ContainerPage({ id }: { id: string }): JSX.Element {
+  const { answer: c, problem, isAsked } = useContainer(id);
+  const { answer: list, again } = useAsk<ContainerList>('containers?gpu=true', 3, 'tasks');
+  const [trouble, setTrouble] = useState('');
+  const now = useClock(1);
+  const row = list?.containers.find((r) => r.id === id || r.name === id);
+  const name = row?.name ?? c?.name;
+  useTitle(name ?? 'Container');
+  const [isLate, setLate] = useState(false); // an engine that hangs makes nobody wait for a page
+  useEffect(() => {
+    const timer = window.setTimeout(() => setLate(true), 2000);
+    return () => window.clearTimeout(timer);
+  }, []);
+  if (!c && !row) return isAsked && (list || isLate) ? <><WorkTabs /><Problem>{problem || 'No container of this id or name is known.'} <a class="link" href={href('containers')}>All containers</a></Problem></> : <Busy what="Asking the server" />;
+  const on = [...new Set((c?.tasks ?? []).filter((t) => t.state !== 'ended').map(gpuWords))].join(', ');
+  return (
+    <>
+      <WorkTabs />
+      <PageHead title={name} crumb={[row?.engine ?? c?.engine, row?.image ?? c?.image, row?.node ?? c?.node, on && `on ${on}`, row ? '' : c?.state].filter(Boolean).join(' · ')}>
+        {row && <ContainerActs c={row} isWhole onProblem={setTrouble} again={again} onRemoved={() => go(href('containers'))} />}
+        <a class="button" href={href('containers')}>All containers</a>
+      </PageHead>
+      {(trouble || (c && problem)) && <Problem>{trouble || problem}</Problem>}
+      {row && <What c={row} now={now} />}
+      {row && may(row, 'log') && <ContainerLog path={containerPath(row, 'log')} isRunning={isUp(row)} />}
+      {row && <Shell c={row} />}
+      {c && <Work c={c} now={now} />}
     </>
   );
 }

@@ -16,7 +16,7 @@ import { workPaths } from './work_tabs';
 const PAGES: { path: string; name: string; also?: string[] }[] = [
   { path: '', name: 'Overview', also: ['gpus'] },
   { path: 'queue', name: 'Queue', also: workPaths() },
-  { path: 'tasks', name: 'Tasks', also: ['containers'] },
+  { path: 'tasks', name: 'Tasks' },
   { path: 'compare', name: 'Compare' },
   { path: 'events', name: 'Events' },
   { path: 'nodes', name: 'Nodes' },
