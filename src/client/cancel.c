@@ -13,13 +13,14 @@
 struct deed {
     const char *method, *path; /* behind the job's number */
     const char *done;
-    bool takes_element;
+    bool takes_element, can_force;
 };
 
-static int do_one(const char *dir, const struct deed *d, const struct job_id *id, struct error *e) {
+static int do_one(const char *dir, const struct deed *d, const struct job_id *id, bool is_forced, struct error *e) {
     AUTO(buf_done) struct buf path = {0}, answer = {0};
     buf_printf(&path, "/api/v1/jobs/%lld%s", (long long)id->job, d->path);
-    if (id->element >= 0) buf_printf(&path, "?element=%lld", (long long)id->element);
+    if (is_forced) buf_puts(&path, "?force=1");
+    if (id->element >= 0) buf_printf(&path, "%celement=%lld", is_forced ? '&' : '?', (long long)id->element);
     return server_ask(dir, d->method, path.s, NULL, &answer, e);
 }
 
@@ -31,7 +32,11 @@ static int do_all(const struct command *self, int argc, char **argv, const struc
     struct job_id id[FLAGS_WORDS_MAX] = {0};
     struct error e;
     int code = EXIT_DONE;
-    int r = flags_parse(argc, argv, NULL, 0, FLAGS_SETTINGS, &flags, &e);
+    bool is_forced = false;
+    const struct flag own[] = {
+        {.name = "force", .kind = FLAG_YES, .into = &is_forced}
+    };
+    int r = flags_parse(argc, argv, own, d->can_force ? ARRAY_LEN(own) : 0, FLAGS_SETTINGS, &flags, &e);
     if (r == 0 && flags.wants_help) return command_help(self);
     if (r == 0 && !flags.word_count) r = fail(&e, -EINVAL, "which job? `gpumgr jobs --mine` lists yours");
     for (size_t i = 0; r == 0 && i < flags.word_count; i++) {
@@ -43,7 +48,7 @@ static int do_all(const struct command *self, int argc, char **argv, const struc
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning) output_note(loaded.warning);
     for (size_t i = 0; i < flags.word_count; i++) {
-        r = do_one(loaded.values.dir, d, &id[i], &e);
+        r = do_one(loaded.values.dir, d, &id[i], is_forced, &e);
         if (r < 0) code = command_fail(self, &e, error_exit_code(r));
         if (r >= 0) buf_printf(&out, "job %s %s\n", flags.words[i], d->done);
     }
@@ -52,15 +57,15 @@ static int do_all(const struct command *self, int argc, char **argv, const struc
 }
 
 static int run_cancel(const struct command *self, int argc, char **argv) {
-    static const struct deed d = {"DELETE", "", "is cancelled", true};
+    static const struct deed d = {"DELETE", "", "is cancelled", true, true};
     return do_all(self, argc, argv, &d);
 }
 static int run_hold(const struct command *self, int argc, char **argv) {
-    static const struct deed d = {"POST", "/hold", "is held", false};
+    static const struct deed d = {"POST", "/hold", "is held", false, false};
     return do_all(self, argc, argv, &d);
 }
 static int run_release(const struct command *self, int argc, char **argv) {
-    static const struct deed d = {"POST", "/release", "waits for its turn again", false};
+    static const struct deed d = {"POST", "/release", "waits for its turn again", false, false};
     return do_all(self, argc, argv, &d);
 }
 
@@ -70,12 +75,16 @@ const struct command command_cancel = {
     .run = run_cancel,
     .words = "JOB",
     .help =
-        "usage: gpumgr cancel JOB... [--dir DIR]\n"
+        "usage: gpumgr cancel JOB... [--force] [--dir DIR]\n"
         "\n"
         "A job that waits leaves the queue; one that runs gets TERM, and what is left of it after some seconds gets\n"
         "KILL: all processes that it started. 17 is a job, or all of an array; 17.3 is number 3 of it. You may cancel\n"
-        "your own jobs, administrators everybody's.\n"
+        "your own jobs, administrators everybody's. One whose machine is away is ended when that comes back, or given "
+        "up\n"
+        "after jobs.lost_s.\n"
         "\n"
+        "  --force    give it up now where its machine is away: its exit is unknown, and the machine ends it when it\n"
+        "             comes back\n"
         "  --dir DIR  the instance to ask\n"
         "\n"
         "example: gpumgr cancel 17 18.3\n",

@@ -259,6 +259,7 @@ const char *job_reason_text(enum job_reason r) {
         [JOB_BY_REBOOT] = "was ended by a restart of the machine",
         [JOB_BY_SHIM] = "was ended because the process that watched it was killed",
         [JOB_BY_PREEMPT] = "gave its GPUs to another job",
+        [JOB_BY_LOST] = "was given up: its machine did not come back",
     };
     return (unsigned)r < JOB_REASON_COUNT ? texts[r] : "ended for a reason that this gpumgr does not know";
 }
@@ -272,6 +273,7 @@ enum job_state job_end_state(enum job_reason why, bool has_exit, int code, int s
     case JOB_BY_IDLE:
     case JOB_BY_START:
     case JOB_BY_REBOOT: return JOB_FAILED;
+    case JOB_BY_LOST:
     case JOB_BY_SHIM: return JOB_UNKNOWN;
     case JOB_BY_ITSELF:
     case JOB_REASON_COUNT: break;

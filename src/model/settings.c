@@ -77,6 +77,8 @@ const struct option settings_table[] = {
     {"tell.mail_to",         "",               "Receivers of the mail, with commas", OPT_TEXT, AT(tell_mail_to)},
     {"tell.command",         "",               "Shell command to run for each message; JSON on its standard input, GPUMGR_* in its environment", OPT_TEXT, AT(tell_command)},
     {"jobs.keep_days",       "30",             "How many days jobs that are over are kept, with their logs", OPT_INT, AT(jobs_keep_days), 1, 3660},
+    {"jobs.lost_s",          "900",            "A job that is to end while its machine is away is given up after so long, its exit unknown; 0: never", OPT_INT, AT(jobs_lost_s), 0, 2592000},
+    {"jobs.end_unknown",     "false",          "Runs that a machine has and this server's queue never had are ended", OPT_BOOL, AT(jobs_end_unknown)},
     {"jobs.grace_s",         "10",             "A job that is told to end (TERM) is killed after so long", OPT_INT, AT(jobs_grace_s), 0, 3600},
     {"jobs.fair_half_life_h", "24",            "Hours after which GPU time that a user had counts half against him", OPT_REAL, AT(jobs_fair_half_life_h), 0.1, 8760},
     {"jobs.policy",          "fair",           "Who starts first, within a priority: fair (deadlines, then users by what they had), fifo, backfill, edf, sjf; `gpumgr simulate` compares them", OPT_CHOICE, AT(jobs_policy), .choices = "fair|fifo|backfill|edf|sjf"},

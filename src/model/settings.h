@@ -18,13 +18,13 @@ struct settings {
     int keep_days, rollup_days, gone_s;
     int wait_ms, workers, answer_ms, lost_ms, sim, log_level, guard_mode, grace_ms, drift, clear_stale;
     double hot_c, memory_c, margin_c, budget_w, slow_percent;
-    bool sim_costs, print_link, listen_plain, dcgm_names;
+    bool sim_costs, print_link, listen_plain, dcgm_names, jobs_end_unknown;
     char tell_webhook[512], tell_slack[512], tell_smtp_url[256], tell_smtp_user[128], tell_smtp_password_file[256];
     char tell_mail_from[128], tell_mail_to[512], tell_command[512];
     int tell_severity, tell_again_s, idle_s, miss_window_s;
     double busy_percent, full_percent;
     char engines_docker[512], engines_podman[512];
-    int jobs_keep_days, jobs_grace_s, jobs_user_gpus, jobs_policy, reserve_unused_min, watchmen_timeout_s;
+    int jobs_lost_s, jobs_keep_days, jobs_grace_s, jobs_user_gpus, jobs_policy, reserve_unused_min, watchmen_timeout_s;
     double jobs_fair_half_life_h, jobs_user_gpu_hours, reserve_user_gpu_hours, reserve_ahead_h, watchmen_keep_h;
     char watchmen_listen[128], watchmen_token[128];
     char ui_ports[24], ui_url[256];

@@ -13,7 +13,8 @@
  *   CONTROL   node: a caller wants a job ended, held, let go, moved. Answer CONTROLLED.
  *   GRANT     server: start this run on these GPUs. Answer RUN, more than once.
  *   STOP      server: end this run, or never begin it; what is not there is noted as ended all the same.
- *   RUN       node: where a run stands. The end is sent at every beginning of a session until STORED says that it is kept.
+ *   RUN       node: where a run stands. All of them are told at every beginning of a session; an end until STORED says that it
+ *             is kept. One that the server does not think is going on is ended, where its file says that it is over.
  *   STORED    server: this end is kept.
  *   RUNS      server, after WELCOME: all runs that it thinks are going on. The node answers RUN for each; one that it never
  *             heard of is RUN_ABSENT, and then granted again.

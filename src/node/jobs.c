@@ -258,9 +258,8 @@ static void each_run(void (*each)(struct run *, int64_t), int64_t now_ns) {
         }
 }
 
-static void say_end_again(struct run *run, int64_t now_ns) {
-    if (run->said.state == RUN_ENDED) jobs_tell(run);
-}
+/* All of them: the server may have given one up that goes on here. */
+static void say_again(struct run *run, int64_t now_ns) { jobs_tell(run); }
 
 static void on_wake(int64_t now_ns) {
     AUTO(buf_done) struct buf in = {0};
@@ -277,7 +276,7 @@ static void on_wake(int64_t now_ns) {
     jobs_own.starting.grace_ns = jobs_own.settings.jobs_grace_s * NS_PER_S;
     if (is_down) calls_link_down();
     if (is_welcome) jobs_figures_now(now_ns);
-    if (is_welcome) each_run(say_end_again, now_ns);
+    if (is_welcome) each_run(say_again, now_ns);
     for (size_t at = 0; at < in.len;) {
         int n = wire_frame(in.s + at, in.len - at, &f, NULL);
         if (n <= 0) break;

@@ -35,7 +35,9 @@ const struct route_field api_job_query[] = {
 };
 const struct route_field api_cancel_query[] = {
     {"element", FIELD_NUMBER, false, "Only this element of an array"},
-    {0   }
+    {"force",    FIELD_BOOL, false,
+     "One whose machine is away is over at once, its exit unknown; the machine ends it when it comes back"},
+    {0        }
 };
 const struct route_field api_priority_body[] = {
     {"priority", FIELD_NUMBER, true,
@@ -492,7 +494,7 @@ static int order(struct call *c, enum wire_control_verb verb, int64_t element, i
 int api_job_cancel(struct call *c, struct error *e) {
     double element;
     int r = call_query_number(c, "element", 0, 1e9, -1, &element, e);
-    return r < 0 ? r : order(c, WIRE_CANCEL, (int64_t)element, 0, e);
+    return r < 0 ? r : order(c, WIRE_CANCEL, (int64_t)element, is_true(call_query(c, "force")), e);
 }
 
 int api_job_hold(struct call *c, struct error *e) { return order(c, WIRE_HOLD, -1, 0, e); }

@@ -370,6 +370,7 @@ static void tick(void *ctx) {
     if (q->is_stopping) return;
     queue_retry_tick(q, clock_boot_ns());
     queue_asks_end(q, NULL, clock_boot_ns());
+    queue_lost_tick(q, clock_boot_ns());
     queue_waits_tick(q);
     queue_staged_end(q, NULL, clock_boot_ns());
     drop_ended(q, clock_real_ns());

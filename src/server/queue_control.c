@@ -61,6 +61,7 @@ static int apply(struct queue *q, struct queue_job *j, const struct queue_order 
     switch (o->verb) {
     case WIRE_CANCEL:
         queue_cancel_elements(q, j, element, "");
+        if (o->value) queue_lost_force(q, j, element);
         queue_job_settle(q, j);
         return 0;
     case WIRE_HOLD:

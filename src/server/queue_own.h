@@ -37,6 +37,7 @@ struct queue_run {
     bool is_touched; /* the file says something else */
     uint16_t gpus;
     int64_t granted_ns, wait_ns;
+    int64_t away_ns;         /* boot clock: since when it is to end on a machine that is away; 0: it is not */
     struct wire_figures now; /* as the node told last; key.attempt 0: not yet. What lasts of it is in `of`, too */
     char uuid[][96];
 };

@@ -109,6 +109,13 @@ void queue_explain_jobs(struct queue *q, const struct queue_job *const *jobs, si
 /* Items of an open list: what runs, and what these jobs that wait may expect. */
 void queue_plan_json(struct queue *q, struct buf *b, const struct queue_job *const *jobs, size_t count);
 
+/* ---- queue_lost.c ---- */
+void queue_lost_tick(struct queue *q, int64_t now_ns);
+/* Somebody insists: what is to end on a machine that is away is over. element -1: all. */
+void queue_lost_force(struct queue *q, struct queue_job *j, int64_t element);
+/* A node has a run that is none of ours. */
+void queue_lost_found(struct queue *q, const struct live_node *n, const struct wire_run_key *k);
+
 /* ---- queue_wait.c ---- */
 void queue_waits_look(struct queue *q, int64_t job);
 void queue_waits_tick(struct queue *q);

@@ -311,9 +311,7 @@ int queue_take_run(struct queue *q, struct live_node *n, const struct wire_frame
         return 0;
     }
     if (!run) {
-        if (w.state != RUN_ABSENT)
-            log_line(LOG_WARN, "run_unknown", -1, "node %s runs job %lld.%u.%u, which this server does not know",
-                     n->name, (long long)w.key.job, w.key.element, w.key.attempt);
+        if (w.state != RUN_ABSENT) queue_lost_found(q, n, &w.key);
         return 0;
     }
     switch (w.state) {

@@ -40,6 +40,7 @@ static const struct {
     {JOB_BY_IDLE,       EVENT_WARNING, "job_idle",        "held its GPUs idle and was ended"             },
     {JOB_BY_TIME_LIMIT, EVENT_INFO,    "job_timeout",     "reached its time limit"                       },
     {JOB_BY_SHIM,       EVENT_WARNING, "job_unknown",     "ended, and nobody knows how"                  },
+    {JOB_BY_LOST,       EVENT_WARNING, "job_unknown",     "was given up"                                 },
     {JOB_BY_REBOOT,     EVENT_WARNING, "job_unknown",     "ended with its machine"                       },
     {JOB_BY_CANCEL,     EVENT_INFO,    "job_cancelled",   "was cancelled"                                },
     {JOB_BY_START,      EVENT_WARNING, "job_not_started", "could not be started"                         },

@@ -256,6 +256,19 @@ def test_a_killed_node_loses_nothing(place_):
     wait_for(lambda: not [d for d in (p.i.dir / "jobs").iterdir() if d.name[0].isdigit()], "all are kept")
 
 
+def test_a_server_that_comes_back_hears_of_every_run(sim):
+    """Also of those that it does not ask for: it may have given one up."""
+    with Place(sim) as p:
+        key = p.start("sleep", "1000")
+        p.server.wait_state(key, RUNNING)
+        p.server.crash()
+        before = len(p.server.runs_of(key))
+        p.server.start()
+        wait_for(lambda: len(p.server.runs_of(key)) > before, "it is told again", 60)
+        p.server.stop(key)
+        p.server.ended(key)
+
+
 def test_a_killed_server_and_supervisor_lose_nothing(sim):
     with Place(sim) as p:
         key = p.start("sh", "-c", "sleep 2; exit 6")

@@ -276,6 +276,66 @@ def test_the_log_of_another_machine_is_followed(server, node):
     assert got.returncode == 2 and f"job {b} is on lab: attach to it there" in got.stderr
 
 
+def lose(server, node, count=1):
+    """Jobs that run on a machine which then goes away."""
+    first = node.submit(*[job_record(("hold",)) for _ in range(count)])["first"]
+    wait_for(lambda: running(node) == list(range(first, first + count)), "they run")
+    node.close()
+    wait_for(lambda: all(g["verdict"] == "unknown" for g in server.unix("GET", "/api/v1/queue").json["gpus"]), "the machine is away")
+    return first
+
+
+def come_back(server, node, *keys):
+    """It tells of all runs that it has, as a node does."""
+    again = JobNode(server.dir / "run/server/link.sock", node.books)
+    for k in keys:
+        again.tell(k)
+    return again
+
+
+def test_a_machine_that_does_not_come_back():
+    with Server(jobs__lost_s=1) as server, JobNode(server.dir / "run/server/link.sock") as node:
+        a = lose(server, node, 2)
+        assert server.unix("DELETE", f"/api/v1/jobs/{a}").status == 200
+        got = wait_for(lambda: (j := server.unix("GET", f"/api/v1/jobs/{a}").json)["state"] == "exit unknown" and j, "it is given up", 60)
+        assert got["exit_code"] is None and "lab has been away for" in got["text"] and "did not come back" in got["reason"]
+        assert server.unix("GET", f"/api/v1/jobs/{a + 1}").json["state"] == "running", "nobody wanted this one to end"
+        c = a + 2
+        with come_back(server, node, (a, 0, 1), (a + 1, 0, 1)) as again:
+            wait_for(lambda: node.books.state((a, 0, 1)) == ENDED and (a, 0, 1) in again.stored, "it is ended there")
+            assert node.books.state((a + 1, 0, 1)) == RUNNING and node.books.starts.count((a, 0, 1)) == 1
+            assert again.submit(job_record(("exit", "0")))["first"] == c
+            wait_for(lambda: (c, 0, 1) in again.stored, "the queue goes on")
+        assert server.unix("GET", f"/api/v1/jobs/{a}").json["state"] == "exit unknown"
+
+
+def test_a_job_is_given_up_when_somebody_insists(server, node):
+    a = lose(server, node)
+    assert server.gpumgr("cancel", str(a)).returncode == 0
+    assert server.unix("GET", f"/api/v1/jobs/{a}").json["state"] == "ending"
+    assert server.gpumgr("cancel", "--force", str(a)).returncode == 0
+    got = server.unix("GET", f"/api/v1/jobs/{a}").json
+    assert got["state"] == "exit unknown" and "it was given up" in got["text"]
+    server.stop(kill=True)
+    server.start()
+    with come_back(server, node, (a, 0, 1)) as again:
+        wait_for(lambda: node.books.state((a, 0, 1)) == ENDED and (a, 0, 1) in again.stored, "it is ended there")
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_run_that_the_queue_never_had(ends):
+    with Server(jobs__end_unknown=str(ends).lower()) as server, JobNode(server.dir / "run/server/link.sock") as node:
+        stray = (4711, 0, 1)
+        with node.books.lock:
+            node.books.runs[stray] = {"state": RUNNING, "stored": False, "command": ["hold"], "start": 1}
+        node.tell(stray)
+        wait_for(lambda: "runs job 4711, which this server never had" in server.unix("GET", "/api/v1/events").body.decode(), "an event")
+        if ends:
+            wait_for(lambda: node.books.state(stray) == ENDED and stray in node.stored, "it is ended")
+        else:
+            assert node.submit(job_record(("true",)))["result"] == 0 and node.books.state(stray) == RUNNING
+
+
 def test_a_gpu_out_of_service(server, node):
     for u in node.uuids[:3]:
         assert server.unix("PUT", f"/api/v1/gpus/{u}/cordon", {"reason": "fan"}).status == 204

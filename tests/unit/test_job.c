@@ -346,6 +346,7 @@ static void states(void **state) {
         {JOB_BY_CANCEL,     false, 0,   0,  JOB_CANCELLED},
         {JOB_BY_TIME_LIMIT, true,  143, 0,  JOB_TIMEOUT  },
         {JOB_BY_SHIM,       false, 0,   0,  JOB_UNKNOWN  },
+        {JOB_BY_LOST,       false, 0,   0,  JOB_UNKNOWN  },
         {JOB_BY_REBOOT,     false, 0,   0,  JOB_FAILED   },
         {JOB_BY_START,      false, 0,   0,  JOB_FAILED   },
         {JOB_BY_MEMORY,     true,  0,   15, JOB_FAILED   },
