@@ -22,6 +22,7 @@ enum kind {
     VALUES, /* NAME=A,B, again: an object of lists */
     MOMENT,
     PATH,
+    PART, /* a text of an object in the object: its key is OBJECT.KEY, and rows of one object stand together */
 };
 
 struct row {
@@ -31,28 +32,33 @@ struct row {
 };
 
 static const struct row table[] = {
-    {"gpus",        "gpus",         WHOLE,               1, JOB_GPUS_MAX},
-    {"gpu", "gpu_ids",               GPUS                             },
+    {"cron",        "repeat.cron",     PART            },
+    {"interval",    "repeat.interval", PART            },
+    {"zone",        "repeat.zone",     PART            },
+    {"late",        "repeat.late",     PART            },
+    {"overlap",     "repeat.overlap",  PART            },
+    {"gpus",        "gpus",            WHOLE,            1, JOB_GPUS_MAX},
+    {"gpu", "gpu_ids",                  GPUS                             },
     {"of",         "scope",         GPUS},
-    {"memory",         "memory",               TEXT                               },
+    {"memory",         "memory",                  TEXT                                  },
     {"share",         "share",         TEXT},
-    {"over",         "over",               PAIRS                                      },
+    {"over",         "over",                  PAIRS                                            },
     {"priority",        "priority",        WHOLE,-JOB_PRIORITY_MAX, JOB_PRIORITY_MAX},
-    {"deadline",        "deadline",TEXT                     },
-    {"finish-by",    "finish_by", MOMENT                  },
-    {"time-limit",   "time_limit",   TEXT               },
-    {"retries",  "retries",  WHOLE,               0, 100},
-    {"after",     "after",         LIST                     },
-    {"array",          "array",                        TEXT                                    },
+    {"deadline",        "deadline", TEXT                              },
+    {"finish-by",    "finish_by",    MOMENT               },
+    {"time-limit",   "time_limit",      TEXT            },
+    {"retries",  "retries",     WHOLE,            0, 100},
+    {"after",     "after",            LIST                  },
+    {"array",          "array",                           TEXT                                    },
     {"sweep",         "sweep",               VALUES      },
     {"name",         "name",TEXT},
-    {"label",       "labels",       PAIRS              },
-    {"env",         "env",                        PAIRS                                                            },
-    {"cwd",        "cwd",                PATH                },
+    {"label",       "labels",          PAIRS              },
+    {"env",         "env",                           PAIRS                                                               },
+    {"cwd",        "cwd",                PATH             },
     {"image",        "image",TEXT},
-    {"mount",         "mounts",        ITEMS    },
-    {"ui",         "ui",                         TEXT                                                                                    },
-    {"notify",        "notify",               ITEMS                          },
+    {"mount",         "mounts",           ITEMS       },
+    {"ui",         "ui",                            TEXT                                                                                          },
+    {"notify",        "notify",               ITEMS                    },
 };
 _Static_assert(ARRAY_LEN(table) <= JOB_FLAGS_MAX, "room for every flag");
 
@@ -209,6 +215,7 @@ static int check_together(const struct job_flags *f, struct error *e) {
         {"gpu",      "of"       },
         {"gpu",      "gpus"     },
         {"deadline", "finish-by"},
+        {"cron",     "interval" },
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
         if (given(f, pairs[i][0])->count && given(f, pairs[i][1])->count)
@@ -239,11 +246,35 @@ static int put_command(const struct job_flags *f, char *const *command, size_t w
     return 0;
 }
 
+/* Rows whose keys begin with the same object's name, as that object; how many rows were its own. */
+static int put_object(const struct job_flags *f, size_t first, struct buf *b, struct error *e) {
+    size_t n = strcspn(table[first].key, "."), i = first;
+    char name[32];
+    bool is_open = false;
+    snprintf(name, sizeof name, "%.*s", (int)n, table[first].key);
+    for (; i < ARRAY_LEN(table) && strncmp(table[i].key, table[first].key, n + 1) == 0; i++) {
+        if (!f->given[i].count) continue;
+        if (f->given[i].count > 1) return fail(e, -EINVAL, "--%s: given twice", table[i].flag);
+        if (!is_open) {
+            json_key(b, name);
+            json_open(b, '{');
+            is_open = true;
+        }
+        json_pair_str(b, table[i].key + n + 1, f->given[i].of[0]);
+    }
+    if (is_open) json_close(b, '}');
+    return (int)(i - first);
+}
+
 static int put_all(const struct job_flags *f, const struct job_flags_here *here, struct buf *b, struct error *e) {
     unsigned gpus = 0;
     int r = check_together(f, e);
-    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(table); i++)
-        if (f->given[i].count) r = put_row(&table[i], &f->given[i], here, &gpus, b, e);
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(table); i++) {
+        if (table[i].kind == PART)
+            i += (size_t)((r = put_object(f, i, b, e)) > 0 ? r - 1 : 0);
+        else if (f->given[i].count)
+            r = put_row(&table[i], &f->given[i], here, &gpus, b, e);
+    }
     if (r >= 0 && f->is_pty) json_pair_bool(b, "pty", true);
     return r;
 }
@@ -309,7 +340,8 @@ void job_flags_rename(const struct job_flags *f, struct error *e) {
     size_t n = strcspn(e->text, ":.[");
     const struct row *found = NULL;
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        bool is_it = strlen(table[i].key) == n && strncmp(e->text, table[i].key, n) == 0;
+        size_t whole = table[i].kind == PART ? strcspn(e->text, ":") : n; /* repeat.zone is a flag of its own */
+        bool is_it = strlen(table[i].key) == whole && strncmp(e->text, table[i].key, whole) == 0;
         bool is_scope = n == 5 && strncmp(e->text, "scope", n) == 0 && strcmp(table[i].flag, "gpu") == 0 &&
                         f->given[i].count; /* "exactly these" is a scope, too */
         if ((is_it && !found) || is_scope) found = &table[i];

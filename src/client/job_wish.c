@@ -14,9 +14,11 @@
 #include "client/begin.h"
 #include "client/job_table.h"
 #include "client/output.h"
+#include "client/repeat.h"
 #include "client/server_ask.h"
 #include "client/when.h"
 #include "model/job_json.h"
+#include "model/repeat.h"
 
 enum { FILE_MAX = 16 << 20, FLAGS_ROOM = JOB_FLAGS_MAX + 16 };
 
@@ -118,13 +120,33 @@ static int print_plan(const struct command *self, const struct buf *answer) {
     return output_exit(&out);
 }
 
+static bool repeat_of(const struct job_wish *w, struct job_spec *spec, struct repeat_spec *ret) {
+    struct error ignored;
+    return w->batch.count == 1 && job_decode(w->batch.records.s, w->batch.len[0], spec, &ignored) >= 0 &&
+           spec->repeat.count && repeat_spec_read(&spec->repeat, ret, &ignored) >= 0;
+}
+
+bool job_wish_repeats(const struct job_wish *w) {
+    struct job_spec spec;
+    struct repeat_spec repeat;
+    return repeat_of(w, &spec, &repeat);
+}
+
 int job_wish_plan(const struct command *self, const struct job_wish *w) {
     AUTO(buf_done) struct buf answer = {0};
     struct error e;
     int r = server_ask(w->loaded.values.dir, "POST", "/api/v1/jobs?dry_run=1", &w->document, &answer, &e);
     if (r < 0 && !w->job.file) job_flags_rename(&w->job, &e);
     if (r < 0) return command_fail(self, &e, error_exit_code(r));
-    return w->json ? output_exit(&answer) : print_plan(self, &answer);
+    struct job_spec spec;
+    struct repeat_spec repeat;
+    if (w->json || !repeat_of(w, &spec, &repeat)) return w->json ? output_exit(&answer) : print_plan(self, &answer);
+    AUTO(buf_done) struct buf out = {0};
+    const struct repeat_times times = {repeat.cron, repeat.interval, repeat.zone};
+    r = repeat_times_put(w->loaded.values.dir, &times, false, &out, &e);
+    if (r < 0 && !w->job.file) job_flags_rename(&w->job, &e);
+    if (r < 0) return command_fail(self, &e, error_exit_code(r));
+    return output_exit(&out);
 }
 
 int job_wish_submit(const struct command *self, const struct job_wish *w, int64_t *ret_first) {

@@ -24,5 +24,8 @@ int job_wish_begin(const struct command *self, int argc, char **argv, const stru
 /* --dry-run: what the queue would do with it now. An exit code. */
 int job_wish_plan(const struct command *self, const struct job_wish *w);
 
+/* Whether what is handed in comes again: then its number is that of a repeat. */
+bool job_wish_repeats(const struct job_wish *w);
+
 /* Hands all of it in: an exit code; on EXIT_DONE *ret_first is the number of the first job. */
 int job_wish_submit(const struct command *self, const struct job_wish *w, int64_t *ret_first);

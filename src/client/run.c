@@ -13,6 +13,8 @@ static int look_at(const struct job_wish *w, struct run_follow *ret, struct erro
     int r = job_decode(w->batch.records.s, w->batch.len[0], &spec, e);
     if (r >= 0) r = job_elements(&spec, &elements, &at_once, e);
     if (r < 0) return r;
+    if (spec.repeat.count)
+        return fail(e, -EINVAL, "repeat: `run` follows one job; `gpumgr submit` takes one that repeats");
     ret->is_pty = spec.is_pty;
     ret->is_array = elements > 1;
     ret->retries = spec.retries;

@@ -3,6 +3,7 @@
 #include "client/begin.h"
 #include "client/job_wish.h"
 #include "client/output.h"
+#include "client/repeat.h"
 
 static int run(const struct command *self, int argc, char **argv) {
     AUTO(job_wish_done) struct job_wish w = {0};
@@ -17,12 +18,17 @@ static int run(const struct command *self, int argc, char **argv) {
         json_open(&out, '{');
         json_pair_int(&out, "id", first);
         json_pair_int(&out, "count", (int64_t)w.batch.count);
+        if (job_wish_repeats(&w)) json_pair_str(&out, "kind", "repeat");
         json_close(&out, '}');
         buf_putc(&out, '\n');
         return output_exit(&out);
     }
     for (size_t i = 0; i < w.batch.count; i++) buf_printf(&out, "%lld\n", (long long)first + (long long)i);
-    return output_exit(&out);
+    code = output_exit(&out);
+    AUTO(buf_done) struct buf line = {0};
+    if (code == EXIT_DONE && job_wish_repeats(&w) && repeat_first_line(w.loaded.values.dir, first, &line))
+        output_note(line.s);
+    return code;
 }
 
 const struct command command_submit = {
@@ -41,6 +47,8 @@ const struct command command_submit = {
         "\n" JOB_FLAGS_HELP "  --dry-run            only say what would become of it now\n"
         "  --json               {\"id\": 17, \"count\": 1}; with --dry-run the plan\n"
         "  --dir DIR            the instance to ask\n"
+        "\n"
+        "With --cron or --interval the number is that of a repeat, and standard error says when it comes first.\n"
         "\n"
         "example: gpumgr submit --gpus 2 --time-limit 4h --sweep lr=1e-3,1e-4 -- python train.py --lr {lr}\n",
 };

@@ -11,7 +11,7 @@
 #define RECORD_VERSION 1
 #define RECORD_MORE 2
 
-enum more { MORE_SERVICE = 2, MORE_UI = 3 };
+enum more { MORE_REPEAT = 1, MORE_SERVICE = 2, MORE_UI = 3 };
 
 /* ---- words ---- */
 
@@ -93,9 +93,13 @@ static void put_words(struct buf *b, const struct job_words *w) {
     if (w->len) buf_add(b, w->s, w->len);
 }
 
-static bool has_more(const struct job_spec *s) { return s->service.count > 0 || (s->ui && s->ui[0]); }
+static bool has_more(const struct job_spec *s) { return s->repeat.count || s->service.count || (s->ui && s->ui[0]); }
 
 static void put_more(struct buf *b, const struct job_spec *s) {
+    if (s->repeat.count) {
+        out_u8(b, MORE_REPEAT);
+        put_words(b, &s->repeat);
+    }
     if (s->service.count) {
         out_u8(b, MORE_SERVICE);
         put_words(b, &s->service);
@@ -193,7 +197,10 @@ static void get_more(struct wire_in *in, struct job_spec *s) {
         uint8_t tag = in_u8(in);
         in->is_bad |= tag <= last;
         last = tag;
-        if (tag == MORE_SERVICE) {
+        if (tag == MORE_REPEAT) {
+            s->repeat = get_words(in);
+            in->is_bad |= !s->repeat.count;
+        } else if (tag == MORE_SERVICE) {
             s->service = get_words(in);
             in->is_bad |= !s->service.count;
         } else if (tag == MORE_UI) {

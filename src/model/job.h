@@ -58,6 +58,7 @@ struct job_spec {
     struct job_words notify;             /* "terminal", "mail:ADDRESS", "webhook:URL", "command:TEXT" */
     bool is_pty;                         /* a terminal of its own that one may sit at */
     const char *ui;                      /* its own UI: model/ui.h */
+    struct job_words repeat;             /* it comes again: model/repeat.h; none: once */
     struct job_words service;            /* it stays up: model/service_spec.h; none: it is to end */
 };
 

@@ -7,6 +7,7 @@
 #include "model/duration.h"
 #include "model/job.h"
 #include "model/job_rules.h"
+#include "model/repeat.h"
 #include "model/service_spec.h"
 #include "model/ui.h"
 
@@ -176,6 +177,7 @@ static int check_sizes(const struct job_spec *s, struct error *e) {
         {"labels",  &s->labels },
         {"notify",  &s->notify },
         {"sweep",   &s->sweep  },
+        {"repeat",  &s->repeat },
         {"service", &s->service},
     };
     size_t sum = 0;
@@ -200,6 +202,7 @@ int job_check(const struct job_spec *s, int64_t now_ns, struct error *e) {
     if (r >= 0) r = check_notify(&s->notify, e);
     if (r >= 0) r = job_elements(s, &elements, &at_once, e);
     if (r >= 0) r = check_ui(s->ui, e);
+    if (r >= 0) r = repeat_spec_check_job(s, e);
     if (r >= 0) r = service_spec_check_job(s, e);
     if (r < 0) return r;
     if (s->is_pty && (s->array[0] || s->sweep.count))

@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "model/duration.h"
 #include "model/moment.h"
+#include "model/repeat_json.h"
 #include "model/service_json.h"
 #include "model/size.h"
 #include "model/ui.h"
@@ -16,7 +17,7 @@
 #define NS_PER_S 1000000000LL
 #define NS_PER_MS 1000000LL
 
-enum list { COMMAND, MOUNTS, ENV, SCOPE, AFTER, SWEEP, LABELS, NOTIFY, SERVICE, LISTS };
+enum list { COMMAND, MOUNTS, ENV, SCOPE, AFTER, SWEEP, LABELS, NOTIFY, REPEAT, SERVICE, LISTS };
 
 /* One object on its way to a record. Texts point into the tree, words into bufs of their own. */
 struct reading {
@@ -297,6 +298,11 @@ static int read_over(struct reading *r, const char *key, const struct json_tree 
     return p.result;
 }
 
+static int read_repeat(struct reading *r, const char *key, const struct json_tree *v) {
+    (void)key;
+    return repeat_json_words(v, &r->words[REPEAT], r->e);
+}
+
 static int read_service(struct reading *r, const char *key, const struct json_tree *v) {
     (void)key;
     return service_json_words(v, &r->words[SERVICE], r->e);
@@ -385,6 +391,7 @@ static const struct {
     {"labels",     read_labels    },
     {"notify",     read_notify    },
     {"pty",        read_pty       },
+    {"repeat",     read_repeat    },
     {"service",    read_service   },
     {"ui",         read_ui        },
 };
@@ -406,9 +413,9 @@ static void member(void *ctx, const char *key, const struct json_tree *v) {
 static int finish(struct reading *r, struct buf *ret, struct error *e) {
     struct job_spec *s = &r->s;
     struct job_words *lists[LISTS] = {
-        [COMMAND] = &s->command, [MOUNTS] = &s->mounts, [ENV] = &s->env,
-        [SCOPE] = &s->scope,     [AFTER] = &s->after,   [SWEEP] = &s->sweep,
-        [LABELS] = &s->labels,   [NOTIFY] = &s->notify, [SERVICE] = &s->service,
+        [COMMAND] = &s->command, [MOUNTS] = &s->mounts,   [ENV] = &s->env,       [SCOPE] = &s->scope,
+        [AFTER] = &s->after,     [SWEEP] = &s->sweep,     [LABELS] = &s->labels, [NOTIFY] = &s->notify,
+        [REPEAT] = &s->repeat,   [SERVICE] = &s->service,
     };
     for (int i = 0; i < LISTS; i++) *lists[i] = job_words_of(&r->words[i]);
     if (r->has_exact) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "model/duration.h"
 #include "model/job_json.h"
+#include "model/repeat.h"
 #include "model/service_spec.h"
 #include "model/size.h"
 #include "model/ui.h"
@@ -106,6 +107,16 @@ static void put_ui(struct buf *b, const struct job_spec *s) {
     json_close(b, '}');
 }
 
+static void put_repeat(struct buf *b, const struct job_spec *s) {
+    struct repeat_spec repeat;
+    struct error ignored;
+    json_key(b, "repeat");
+    if (!s->repeat.count || repeat_spec_read(&s->repeat, &repeat, &ignored) < 0)
+        json_nil(b);
+    else
+        repeat_spec_json(b, &repeat);
+}
+
 static void put_service(struct buf *b, const struct job_spec *s) {
     struct service_spec service;
     struct error ignored;
@@ -134,6 +145,7 @@ static void put_common(struct buf *b, const struct job_spec *s) {
     put_sweep(b, &s->sweep);
     put_pairs(b, "labels", &s->labels);
     json_pair_bool(b, "pty", s->is_pty);
+    put_repeat(b, s);
     put_service(b, s);
     put_ui(b, s);
 }

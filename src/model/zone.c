@@ -1,6 +1,7 @@
 #include "model/zone.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,4 +156,13 @@ int zone_moments(const struct zone *z, int64_t local_s, int64_t ret[2]) {
     }
     if (!found) ret[0] = gap;
     return found;
+}
+
+void zone_text(const struct zone *z, int64_t unix_s, char ret[ZONE_TEXT]) {
+    int32_t offset_s = zone_offset_s(z, unix_s), ahead_s = offset_s < 0 ? -offset_s : offset_s;
+    int64_t local_s = unix_s + offset_s, days = calendar_div(local_s, 86400), of_day = local_s - days * 86400;
+    struct calendar_date d = calendar_date(days);
+    snprintf(ret, ZONE_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d%c%02d:%02d", (int)d.year, d.month, d.day,
+             (int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60), offset_s < 0 ? '-' : '+',
+             ahead_s / 3600, ahead_s / 60 % 60);
 }

@@ -41,6 +41,10 @@ bool zone_next_change(const struct zone *z, int64_t after_s, int64_t *ret);
  * set back over it; none where they are set forward over it, and then ret[0] is the moment at which they are. */
 int zone_moments(const struct zone *z, int64_t local_s, int64_t ret[2]);
 
+#define ZONE_TEXT 40
+/* 2026-11-16T03:00:00+01:00: a moment by the clocks of a zone. */
+void zone_text(const struct zone *z, int64_t unix_s, char ret[ZONE_TEXT]);
+
 /* Europe/Berlin, UTC, America/Argentina/Ushuaia: something that can be looked for in a directory of zones and leads nowhere
  * else. */
 bool zone_name_is_good(const char *name);

@@ -98,6 +98,16 @@ int api_job_release(struct call *c, struct error *e);
 int api_job_priority(struct call *c, struct error *e);
 int api_job_rerun(struct call *c, struct error *e);
 
+/* api_repeats.c */
+extern const struct route_field api_repeat_times_query[];
+int api_repeats(struct call *c, struct error *e);
+int api_repeat(struct call *c, struct error *e);
+int api_repeat_pause(struct call *c, struct error *e);
+int api_repeat_resume(struct call *c, struct error *e);
+int api_repeat_run(struct call *c, struct error *e);
+int api_repeat_remove(struct call *c, struct error *e);
+int api_repeat_times(struct call *c, struct error *e);
+
 /* api_log.c */
 extern const struct route_field api_log_query[];
 int api_job_log(struct call *c, struct error *e);

@@ -72,9 +72,11 @@ const struct route_field api_job_body[] = {
      "Where its own UI is: a port, `{\"port\": 8888, \"path\": \"/lab\"}`, or `auto`: a port that is picked and told "
      "it in GPUMGR_UI_PORT"},
     {"pty",                            FIELD_BOOL, false, "A terminal of its own"},
-    {"over",                FIELD_TEXT, false,
+    {"repeat",                FIELD_TEXT, false,
+     "`{\"cron\" or \"interval\", \"zone\", \"late\", \"overlap\"}`: it comes again; what is made is a repeat"},
+    {"over",                                                     FIELD_TEXT, false,
      "`{\"memory\": \"warn\" or \"end\", \"idle\": ...}`: what happens to one that takes more than it asked for"},
-    {0                                                    }
+    {0                                                     }
 };
 
 /* ---- who asks ---- */
@@ -144,8 +146,12 @@ static void submitted(void *ctx, int result, int64_t first, const struct error *
     struct call *c = h->call;
     if (result >= 0) {
         json_open(&c->out, '{');
+        struct job_spec spec;
+        struct error ignored;
+        bool is_repeat = job_decode(h->record[0].s, h->record[0].len, &spec, &ignored) >= 0 && spec.repeat.count;
         json_pair_int(&c->out, "id", first);
         json_pair_int(&c->out, "count", (int64_t)h->count);
+        if (is_repeat) json_pair_str(&c->out, "kind", "repeat");
         json_close(&c->out, '}');
         buf_putc(&c->out, '\n');
     }
@@ -508,6 +514,18 @@ int api_job_priority(struct call *c, struct error *e) {
 
 /* ---- once more ---- */
 
+/* A job of a repeat or a service is handed in again as one job. */
+static void take_once(struct handing *h, const void *record, size_t len) {
+    AUTO(buf_done) struct buf b = {0};
+    struct job_spec s;
+    struct error ignored;
+    if (job_decode(record, len, &s, &ignored) >= 0) {
+        s.repeat = s.service = (struct job_words){0};
+        job_encode(&s, &b);
+        take_record(h, b.s, b.len);
+    }
+}
+
 /* Its record is handed in again by whoever asks, as a job of his own: the old seal is not used, for what it holds (his
  * environment) was meant for that one. */
 static void rerun_done(void *ctx, int result, const struct error *e) {
@@ -523,7 +541,8 @@ static void rerun_done(void *ctx, int result, const struct error *e) {
         struct queue_who who = api_who(c);
         bool is_his = who.is_admin || (who.has_uid && who.uid == it->row.uid) ||
                       (*who.account && strcmp(who.account, it->texts.s + it->at[1]) == 0);
-        take_record(h, it->texts.s + it->at[4], it->row.record_len);
+        take_once(h, it->texts.s + it->at[4], it->row.record_len);
+        if (!h->count) result = fail(&why, -EINVAL, "job %lld cannot be read any more", (long long)it->row.id);
         if (it->row.origin == QUEUE_BY_WATCHMEN)
             result = fail(&why, -EINVAL, "a watchmen client's entry has no command");
         if (!is_his) result = fail(&why, -EACCES, "job %lld is %s's", (long long)it->row.id, it->texts.s);

@@ -194,7 +194,9 @@ static void on_round(void *ctx, struct live_node *n) { streams_round(self.stream
 
 static void on_job_event(void *ctx, const char *node, const struct event *ev) {
     const struct live_node *n = live_find_node(&self.live, node);
-    if (n && self.recorder && !self.is_stopping) server_tell(&self, n->name, ev);
+    if (!n || !self.recorder || self.is_stopping) return;
+    server_tell(&self, n->name, ev);
+    if (ev->severity >= EVENT_WARNING) recorder_soon(self.recorder);
 }
 
 static int queue_make(struct error *e) {
@@ -204,6 +206,10 @@ static int queue_make(struct error *e) {
                                 .settings = &self.settings,
                                 .on_event = on_job_event};
     int r = queue_new(&setup, &self.queue, e);
+    if (r < 0) return r;
+    const struct repeats_setup repeating = {
+        .loop = self.loop, .state = self.state, .queue = self.queue, .on_event = on_job_event};
+    r = repeats_new(&repeating, &self.repeats, e);
     return r < 0 ? r : watchmen_new(&self, &self.watchmen, e);
 }
 
@@ -247,6 +253,7 @@ static int live_make(struct error *e) {
     if (r < 0) return r;
     self.containers = containers_new(self.loop, self.links);
     queue_start(self.queue, self.links);
+    repeats_start(self.repeats);
     streams_add_queue(self.streams, self.queue);
     r = proxy_new(&self, &self.proxy, e);
     return r < 0 ? r : watchmen_listen(self.watchmen, e);
@@ -398,6 +405,7 @@ static int serve_main(int argc, char **argv) {
     state_close(self.state);
     roster_free(self.roster);
     tell_free(self.tell);
+    repeats_free(self.repeats);
     queue_free(self.queue);
     auth_free(self.auth);
     tls_free(self.tls);

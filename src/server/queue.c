@@ -40,10 +40,10 @@ void queue_job_free(struct queue_job *j) {
     free(j);
 }
 
-static void after_take(struct queue_job *j) {
+static void after_take(struct queue_job *j, int64_t behind) {
     unsigned n = j->spec.after.count;
-    if (!n) return;
-    j->after = calloc(n, sizeof *j->after);
+    if (!n && !behind) return;
+    j->after = calloc(n + 1, sizeof *j->after);
     if (!j->after) abort();
     for (const char *w = NULL; j->after_count < n && (w = job_word_next(&j->spec.after, w));) {
         char *end;
@@ -51,6 +51,7 @@ static void after_take(struct queue_job *j) {
         a->job = strtoll(w, &end, 10);
         a->any = strcmp(end, ":any") == 0;
     }
+    if (behind) j->after[j->after_count++] = (struct queue_after){.job = behind, .any = true};
 }
 
 struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e) {
@@ -81,7 +82,7 @@ struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e
         queue_job_free(j);
         return NULL;
     }
-    after_take(j);
+    after_take(j, row->behind);
     return j;
 }
 

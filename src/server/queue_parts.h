@@ -78,6 +78,7 @@ void queue_tell_runs(struct queue *q, struct live_node *n);
 void queue_retry_tick(struct queue *q, int64_t now_ns);
 
 /* ---- queue_submit.c, queue_control.c ---- */
+void queue_after_add(struct queue *q, struct queue_job *j); /* what a new job waits for may be over */
 /* Fills elements, priority and state of a job that is new, and of its row, which then points into it. */
 int queue_job_begin(struct queue_job *j, struct queue_job_row *row, struct error *e) MUST_CHECK;
 int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;

@@ -6,7 +6,7 @@
 
 #define JOB_COLUMNS                                                                                                    \
     "id,submitted,uid,user,account,node,origin,priority,elements,at_once,is_held,state,ended,text,record,parent_kind," \
-    "parent"
+    "parent,behind"
 #define RUN_COLUMNS                                                                                                    \
     "job,element,attempt,state,again,stop,gpus,granted,started,ended,reason,has_exit,code,signal,gpu_seconds,"         \
     "energy_joules,cpu_seconds,gpu_ratio,cpu_ratio,memory_peak,memory_total,host_peak,log_bytes,text"
@@ -71,7 +71,8 @@ static int tell_job(const struct sql_row *row, void *ctx, struct error *e) {
                               .ended_ns = sql_row_int(row, 12),
                               .text = sql_row_text(row, 13),
                               .parent_kind = (uint8_t)sql_row_int(row, 15),
-                              .parent = sql_row_int(row, 16)};
+                              .parent = sql_row_int(row, 16),
+                              .behind = sql_row_int(row, 17)};
     j.record = sql_row_blob(row, 14, &j.record_len);
     int r = w->reader->job(w->reader->ctx, &j, e);
     return r < 0 || !w->runs_most ? r : tell_runs(w, j.id, e);

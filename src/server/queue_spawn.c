@@ -71,6 +71,7 @@ static void spawn_done(void *ctx, int result, const struct error *e) {
     if (result >= 0) {
         s->job->id = s->id;
         queue_add(s->queue, s->job);
+        if (s->job->after_count) queue_after_add(s->queue, s->job);
         s->job = NULL;
         queue_want_pass(s->queue);
     }
@@ -94,6 +95,7 @@ int queue_spawn(struct queue *q, const struct queue_spawn *from, queue_spawn_wor
                                     .origin = (uint8_t)from->origin,
                                     .parent_kind = (uint8_t)from->kind,
                                     .parent = from->parent,
+                                    .behind = from->behind,
                                     .elements = 1,
                                     .record = from->record,
                                     .record_len = from->record_len};
@@ -105,6 +107,14 @@ int queue_spawn(struct queue *q, const struct queue_spawn *from, queue_spawn_wor
     if (r >= 0) r = state_submit(q->state, spawn_work, spawn_done, s, e);
     if (r < 0) spawning_free(s);
     return r;
+}
+
+void queue_spawn_end(struct queue *q, int64_t job, const char *text) {
+    struct queue_job *j = queue_find(q, job);
+    if (!j || j->ended_ns || queue_job_state(j) == JOB_ENDING) return;
+    queue_cancel_elements(q, j, -1, text);
+    queue_job_settle(q, j);
+    queue_want_pass(q);
 }
 
 /* ---- how it stands ---- */

@@ -34,6 +34,7 @@ void queue_spawn_register(struct queue *q, enum queue_parent kind, const struct 
 struct queue_spawn {
     enum queue_parent kind;
     int64_t parent;
+    int64_t behind; /* not before this job is over, however it ends; 0: at once */
     uint32_t uid;
     const char *user, *account, *node;
     enum queue_origin origin;
@@ -49,6 +50,13 @@ int queue_spawn(struct queue *q, const struct queue_spawn *s, queue_spawn_work_f
 
 /* How a job of a parent stands now. False: it is over for long (queue_store has it), or never was. */
 bool queue_spawn_look(const struct queue *q, int64_t job, struct queue_child *ret);
+
+/* Ends a job of a parent, if it is not over: `text` says to people why. */
+void queue_spawn_end(struct queue *q, int64_t job, const char *text);
+
+/* The caller's key as the file knows it, for a parent that keeps its own; "": he gave none. */
+#define QUEUE_ASK 240
+void queue_ask_text(const struct queue_submit *from, char ret[QUEUE_ASK]);
 
 /* For queue_submit: 1: it was taken by a parent; 0: it is the queue's; negative: it makes no sense. */
 int queue_spawn_take(struct queue *q, const struct queue_submit *from, queue_submitted_fn done, void *ctx,

@@ -19,12 +19,12 @@ int queue_store_add(struct sql *db, const struct queue_job_row *rows, size_t cou
         int r =
             sql_do(db, e,
                    "INSERT INTO jobs(submitted,uid,user,account,node,origin,priority,elements,at_once,is_held,state,"
-                   "is_over,ended,text,record,seal,parent_kind,parent,ask,asked) "
-                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0,'',?,?,?,?,?,?)",
-                   "iisssiiiiiibbiisi", j->submitted_ns, (int64_t)j->uid, j->user, j->account, j->node,
+                   "is_over,ended,text,record,seal,parent_kind,parent,behind,ask,asked) "
+                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0,'',?,?,?,?,?,?,?)",
+                   "iisssiiiiiibbiiisi", j->submitted_ns, (int64_t)j->uid, j->user, j->account, j->node,
                    (int64_t)j->origin, (int64_t)j->priority, (int64_t)j->elements, (int64_t)j->at_once,
                    (int64_t)j->is_held, (int64_t)j->state, j->record, j->record_len, j->seal, j->seal_len,
-                   (int64_t)j->parent_kind, j->parent, j->ask, j->ask ? (int64_t)count : 0);
+                   (int64_t)j->parent_kind, j->parent, j->behind, j->ask, j->ask ? (int64_t)count : 0);
         if (r < 0) return r;
         if (i == 0) first = sql_last_id(db);
     }

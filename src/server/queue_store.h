@@ -25,6 +25,7 @@ struct queue_job_row {
     uint8_t origin, state;      /* enum queue_origin, enum job_state */
     uint8_t parent_kind;        /* enum queue_parent ... */
     int64_t parent;             /* ... and its number */
+    int64_t behind;             /* a job that must be over before, however it ends; 0: none but those of its record */
     int priority;               /* its record's, or what somebody made of it */
     uint32_t elements, at_once;
     bool is_held; /* by somebody, until he lets it go */

@@ -9,7 +9,6 @@
 #include "server/queue_own.h"
 #include "server/queue_spawn.h"
 
-#define QUEUE_ASK 240
 #define STAGED_NS (60 * NS_PER_S) /* the next frame of a submission is waited for so long */
 
 /* ---- what this machine can never run ---- */
@@ -147,7 +146,7 @@ static int add_work(struct sql *db, void *ctx, struct error *e) {
 }
 
 /* What it waits for may have ended since it was looked at. */
-static void after_add(struct queue *q, struct queue_job *j) {
+void queue_after_add(struct queue *q, struct queue_job *j) {
     for (unsigned i = j->after_count; i > 0; i--) {
         int64_t id = j->after[i - 1].job;
         const struct queue_job *other = queue_find(q, id);
@@ -166,7 +165,7 @@ static void add_done(void *ctx, int result, const struct error *e) {
         s->job[i] = NULL;
         j->id = s->first + (int64_t)i;
         queue_add(q, j);
-        if (j->after_count) after_add(q, j);
+        if (j->after_count) queue_after_add(q, j);
     }
     if (result >= 0) queue_want_pass(q);
     s->done(s->ctx, result, s->first, e);
@@ -219,6 +218,14 @@ static int take_one(struct submission *s, const struct queue_submit *from, size_
     return 0;
 }
 
+/* Nobody can use another's key: it is his who asks. */
+void queue_ask_text(const struct queue_submit *from, char ret[QUEUE_ASK]) {
+    *ret = 0;
+    if (from->key && *from->key)
+        snprintf(ret, QUEUE_ASK, "%d:%.63s:%u:%.63s:%.64s", (int)from->origin, from->node, from->jobs[0].uid,
+                 from->account, from->key);
+}
+
 int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitted_fn done, void *ctx,
                  struct error *e) {
     if (!from->count) return fail(e, -EINVAL, "there is no job in it");
@@ -229,9 +236,7 @@ int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitt
     s->queue = q;
     s->done = done;
     s->ctx = ctx;
-    if (from->key && *from->key) /* nobody can use another's: it is his who asks */
-        snprintf(s->ask, sizeof s->ask, "%d:%.63s:%u:%.63s:%.64s", (int)from->origin, from->node, from->jobs[0].uid,
-                 from->account, from->key);
+    queue_ask_text(from, s->ask);
     s->job = calloc(from->count, sizeof(void *));
     s->row = calloc(from->count, sizeof *s->row);
     if (!s->job || !s->row) abort();

@@ -20,6 +20,7 @@
 #include "server/proxy.h"
 #include "server/queue.h"
 #include "server/recorder.h"
+#include "server/repeat.h"
 #include "server/roster.h"
 #include "server/state.h"
 #include "server/stream.h"
@@ -44,6 +45,7 @@ struct server {
     struct links *links;
     struct containers *containers;
     struct queue *queue;
+    struct repeats *repeats;
     struct watchmen *watchmen; /* NULL: that port is off */
     struct streams *streams;
     struct proxy *proxy; /* UIs of jobs and containers */

@@ -86,6 +86,19 @@ static const char *const steps[] = {
     "  node TEXT NOT NULL, gpus TEXT NOT NULL, every TEXT NOT NULL, zone TEXT NOT NULL, note TEXT NOT NULL,"
     "  made_by TEXT NOT NULL, made INTEGER NOT NULL, begins INTEGER NOT NULL, length INTEGER NOT NULL,"
     "  until INTEGER NOT NULL);",
+
+    /* Jobs that come again. Times of slots and marks are unix seconds: all up to the mark are decided. A slot that ran is there
+     * once, whatever clocks do; fate: enum repeat_fate; state: of its job when that is over. behind: a job that must be over
+     * before this one starts. */
+    "ALTER TABLE jobs ADD COLUMN behind INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE repeats(id INTEGER PRIMARY KEY AUTOINCREMENT, made INTEGER NOT NULL, uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL, account TEXT NOT NULL, node TEXT NOT NULL, origin INTEGER NOT NULL, zone TEXT NOT NULL,"
+    "  is_paused INTEGER NOT NULL, mark INTEGER NOT NULL, record BLOB NOT NULL, seal BLOB NOT NULL, ask TEXT UNIQUE);"
+    "CREATE TABLE repeat_slots(id INTEGER PRIMARY KEY AUTOINCREMENT, repeat INTEGER NOT NULL, slot INTEGER NOT NULL,"
+    "  fate INTEGER NOT NULL, count INTEGER NOT NULL, job INTEGER NOT NULL, state INTEGER NOT NULL);"
+    "CREATE UNIQUE INDEX repeat_slots_once ON repeat_slots(repeat, slot) WHERE fate<>4;"
+    "CREATE INDEX repeat_slots_of ON repeat_slots(repeat, id);"
+    "CREATE INDEX repeat_slots_job ON repeat_slots(job) WHERE job<>0;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }
