@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "model/duration.h"
 #include "model/job_rules.h"
+#include "model/ui.h"
 #include "model/wire_code.h"
 
 #define RECORD_VERSION 1
@@ -89,14 +89,10 @@ static int check_times(const struct container_spec *s, struct error *e) {
     return 0;
 }
 
-static int check_ui(const char *ui, struct error *e) {
-    char *end;
-    if (!*ui) return 0;
-    long port = strtol(ui, &end, 10);
-    bool is_number = ui[0] >= '1' && ui[0] <= '9';
-    if (!is_number || port < 1 || port > 65535 || (*end && *end != '/') || strlen(ui) > 200 || !job_text_is_plain(ui))
-        return fail(e, -EINVAL, "ui: \"%.40s\" is not a port, or PORT/PATH", ui);
-    return 0;
+static int check_ui(const char *text, struct error *e) {
+    struct ui ui;
+    int r = *text ? ui_parse(text, &ui, e) : 0;
+    return r < 0 ? fail_in(e, r, "ui") : 0;
 }
 
 static int check_restart(const char *text, struct error *e) {

@@ -18,6 +18,7 @@
     X(IMAGES, "images", false)                                                                                         \
     X(SPEC, "spec", false)                                                                                             \
     X(LOG, "log", false)                                                                                               \
+    X(UI, "ui", false)   /* where its own page is, for whoever may open it */                                          \
     X(TRY, "try", false) /* what EDIT would change */                                                                  \
     X(ADD, "add", true)                                                                                                \
     X(EDIT, "edit", true)                                                                                              \

@@ -77,6 +77,7 @@ static int perform(struct control *c, struct error *e) {
     case CONTAINER_VERB_IMAGES: return control_images(c, e);
     case CONTAINER_VERB_SPEC: return show_spec(c, e);
     case CONTAINER_VERB_LOG: return control_log(c, e);
+    case CONTAINER_VERB_UI: return control_ui(c, e);
     case CONTAINER_VERB_ADD: return control_add(c, e);
     case CONTAINER_VERB_TRY:
     case CONTAINER_VERB_EDIT: return edit(c, e);
@@ -303,15 +304,15 @@ static void *listen_thread(void *arg) {
     return NULL;
 }
 
-/* ---- a shell, as a stream ---- */
+/* ---- a shell or a port, as a stream ---- */
 
-static int open_shell(const struct settings *s, const struct wire_stream_open *o, struct stream_end *ret,
-                      struct error *e) {
+static int open_end(const struct settings *s, const struct wire_stream_open *o, struct stream_end *ret,
+                    struct error *e) {
     struct control *c = calloc(1, sizeof *c);
     if (!c) abort();
     settle(c);
-    int r =
-        *c->socket ? control_shell(c, o, ret, e) : fail(e, -ENOTCONN, "no container engine is set (engines.docker)");
+    int r = *c->socket ? 0 : fail(e, -ENOTCONN, "no container engine is set (engines.docker)");
+    if (r >= 0) r = o->kind == WIRE_STREAM_EXEC ? control_shell(c, o, ret, e) : control_port(c, o, ret, e);
     control_who_done(&c->who);
     free(c);
     return r;
@@ -354,7 +355,8 @@ int control_start(const struct instance *where, const struct settings *s, struct
     self.settings = *s;
     self.to_main = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (self.to_main < 0) return fail_errno(e, errno, "containers");
-    streams_on(WIRE_STREAM_EXEC, open_shell);
+    streams_on(WIRE_STREAM_EXEC, open_end);
+    streams_on(WIRE_STREAM_CONTAINER, open_end);
     int r = listen_at(where, e);
     if (r >= 0) r = thread_start(listen_thread, NULL, STACK_BYTES, "containers", e);
     return r < 0 ? r : thread_start(mend_thread, NULL, STACK_BYTES, "containers", e);

@@ -111,3 +111,7 @@ int control_bind(const struct control *c, const struct seal_context *who, const 
 
 int control_shell(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e)
     MUST_CHECK;
+/* The port of its own page, and no other. */
+int control_port(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e)
+    MUST_CHECK;
+int control_ui(struct control *c, struct error *e) MUST_CHECK;

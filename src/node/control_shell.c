@@ -14,12 +14,15 @@
 #include "base/json.h"
 #include "base/thread.h"
 #include "model/event.h"
+#include "model/ui.h"
 #include "node/control_own.h"
 #include "node/docker_ask.h"
+#include "node/reach.h"
 #include "node/tasks.h"
 
 #define EXEC_S 20
 #define STACK_BYTES (512 * 1024)
+#define CONNECT_MS 5000
 #define HANG_UP_NS (2 * NS_PER_S)
 
 struct shell {
@@ -112,22 +115,29 @@ static void on_done(void *ctx) {
 
 /* ---- the beginning ---- */
 
-static int refuse(const struct control *c, const struct control_seen *s, struct error *e) {
-    return fail(e, -EPERM, "container %s is not %s's: a shell in it is for whoever it runs as", s->name,
-                c->who.account[0] ? c->who.account : "yours");
+/* Whoever may use a shell or the page of a container is as good as the one it runs as. */
+static int enter(const struct control *c, const char *of, struct control_seen *s, struct error *e) {
+    int r = control_see(c, of, s, e);
+    if (r < 0) return r;
+    if (!s->is_gpu && !s->is_ours)
+        return fail(e, -EPERM, "container %s has nothing to do with GPUs: gpumgr leaves it alone", s->name);
+    if (!control_may_enter(&c->who, s))
+        return fail(e, -EPERM, "container %s is not %s's: it is entered by whoever it runs as", s->name,
+                    c->who.account[0] ? c->who.account : "your");
+    return s->is_running ? 0 : fail(e, -EBUSY, "container %s does not run", s->name);
+}
+
+static int enter_stream(struct control *c, const struct wire_stream_open *o, struct control_seen *s, struct error *e) {
+    snprintf(c->call.account, sizeof c->call.account, "%s", o->account);
+    c->call.is_admin = o->is_admin;
+    int r = control_who_account(c, e);
+    return r < 0 ? r : enter(c, o->container, s, e);
 }
 
 int control_shell(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e) {
     AUTO(control_seen_done) struct control_seen seen = {0};
     char target[120], text[168];
-    snprintf(c->call.account, sizeof c->call.account, "%s", o->account);
-    c->call.is_admin = o->is_admin;
-    int r = control_who_account(c, e);
-    if (r >= 0) r = control_see(c, o->container, &seen, e);
-    if (r >= 0 && !control_may_enter(&c->who, &seen)) r = refuse(c, &seen, e);
-    if (r >= 0 && !seen.is_gpu && !seen.is_ours)
-        r = fail(e, -EPERM, "container %s has nothing to do with GPUs: gpumgr leaves it alone", seen.name);
-    if (r >= 0 && !seen.is_running) r = fail(e, -EBUSY, "container %s does not run", seen.name);
+    int r = enter_stream(c, o, &seen, e);
     if (r < 0) return r;
     struct shell *s = calloc(1, sizeof *s);
     if (!s) abort();
@@ -144,4 +154,45 @@ int control_shell(struct control *c, const struct wire_stream_open *o, struct st
     snprintf(text, sizeof text, "a shell was opened in container %.60s by %.50s", seen.name, c->who.account);
     tasks_event(EVENT_INFO, "container", 0, text);
     return 0;
+}
+
+/* ---- its own page ---- */
+
+static int ui_of(const struct control_seen *s, struct ui *ret, struct error *e) {
+    AUTO(buf_done) struct buf text = {0};
+    json_slice_text(json_slice_get(s->labels, UI_LABEL), &text);
+    if (!text.len)
+        return fail(e, -ENOENT, "container %s has no page of its own: its label " UI_LABEL " says where", s->name);
+    int r = ui_parse(text.s, ret, e);
+    if (r >= 0 && !ret->port) ret->port = UI_PORT_INSIDE;
+    return r < 0 ? fail_in(e, r, "container %s, label " UI_LABEL, s->name) : 0;
+}
+
+int control_ui(struct control *c, struct error *e) {
+    AUTO(control_seen_done) struct control_seen s = {0};
+    AUTO(buf_done) struct buf text = {0};
+    struct ui ui;
+    int r = enter(c, c->call.of, &s, e);
+    if (r >= 0) r = ui_of(&s, &ui, e);
+    if (r < 0) return r;
+    ui_text(&ui, &text);
+    json_open(&c->out, '{');
+    json_pair_str(&c->out, "id", s.id);
+    json_pair_str(&c->out, "name", s.name);
+    json_pair_str(&c->out, "ui", text.s);
+    json_pair_str(&c->out, "owner", s.account[0] ? s.account : c->who.login.user);
+    json_close(&c->out, '}');
+    return 0;
+}
+
+int control_port(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e) {
+    AUTO(control_seen_done) struct control_seen s = {0};
+    struct ui ui = {0};
+    int r = enter_stream(c, o, &s, e);
+    if (r >= 0) r = ui_of(&s, &ui, e);
+    if (r >= 0 && o->port && o->port != ui.port)
+        r = fail(e, -EPERM, "container %s has its page at port %u, not at %u", s.name, ui.port, o->port);
+    if (r < 0) return r;
+    ret->fd = reach_container(&c->settings, s.id, (uint16_t)ui.port, CONNECT_MS, e);
+    return ret->fd < 0 ? ret->fd : 0;
 }

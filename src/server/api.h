@@ -45,6 +45,7 @@ int api_container_stop(struct call *c, struct error *e);
 int api_container_restart(struct call *c, struct error *e);
 int api_container_remove(struct call *c, struct error *e);
 int api_container_log(struct call *c, struct error *e);
+int api_container_ui(struct call *c, struct error *e);
 /* The machine that a call is about. */
 int api_container_node(const struct call *c, struct live_node **ret, struct error *e) MUST_CHECK;
 

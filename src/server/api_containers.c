@@ -11,7 +11,9 @@
 #include "base/json_slice.h"
 #include "model/container_spec_json.h"
 #include "model/duration.h"
+#include "model/ui.h"
 #include "server/api.h"
+#include "server/proxy.h"
 #include "server/server.h"
 
 enum { FOLLOW_MS = 500, FOLLOWERS_MAX = 256, LINES_MAX = 2000, LINES_USUAL = 200 };
@@ -139,6 +141,80 @@ int api_container_edit(struct call *c, struct error *e) {
     return with_record(c, is_dry ? CONTAINER_VERB_TRY : CONTAINER_VERB_EDIT, e);
 }
 
+struct listing;
+/* One question of a call, to one machine. */
+struct part {
+    struct call *call;
+    struct listing *of; /* NULL: the only question */
+    char node[64];
+};
+
+static struct part *part_new(struct call *c, struct listing *of, const char *node) {
+    struct part *p = malloc(sizeof *p);
+    if (!p) abort();
+    *p = (struct part){.call = c, .of = of};
+    snprintf(p->node, sizeof p->node, "%s", node);
+    return p;
+}
+
+static void nothing(void *ctx, const struct json_scan_value *v) {}
+
+/* ---- its own page: the node says where it is, and whether he may ---- */
+
+static void text_of(struct json_slice object, const char *key, char *ret, size_t room) {
+    AUTO(buf_done) struct buf b = {0};
+    json_slice_text(json_slice_get(object, key), &b);
+    snprintf(ret, room, "%s", b.s ? b.s : "");
+}
+
+static int open_ui(struct call *c, const struct wire_container_answer *a, const char *node, struct error *e) {
+    AUTO(buf_done) struct buf body = {0}, url = {0};
+    struct proxy_target t = {.open.kind = WIRE_STREAM_CONTAINER};
+    char ui[300];
+    if (a && a->len) buf_add(&body, a->body, a->len);
+    if (!body.len || json_scan(body.s, body.len, nothing, NULL, e) < 0)
+        return fail(e, -EPROTO, "the machine's answer makes no sense");
+    const struct json_slice all = {body.s, body.len};
+    text_of(all, "id", t.open.container, sizeof t.open.container);
+    text_of(all, "name", t.title, sizeof t.title);
+    text_of(all, "owner", t.owner, sizeof t.owner);
+    text_of(all, "ui", ui, sizeof ui);
+    snprintf(t.node, sizeof t.node, "%s", node);
+    int r = ui_parse(ui, &t.ui, e);
+    t.open.port = (uint16_t)t.ui.port;
+    if (r >= 0) r = proxy_open(c->server->proxy, c, &t, &url, e);
+    if (r < 0) return r;
+    json_open(&c->out, '{');
+    json_pair_str(&c->out, "url", url.s);
+    json_pair_str(&c->out, "path", t.ui.path);
+    json_close(&c->out, '}');
+    buf_putc(&c->out, '\n');
+    return 0;
+}
+
+static void ui_came(void *ctx, int result, const struct wire_container_answer *a, const char *sentence) {
+    struct part *p = ctx;
+    struct call *c = p->call;
+    struct error e = {0};
+    if (result < 0) fail(&e, result, "%s", sentence);
+    if (result >= 0 && c->request) result = open_ui(c, a, p->node, &e);
+    free(p);
+    call_end(c, result < 0 ? result : 0, &e);
+}
+
+int api_container_ui(struct call *c, struct error *e) {
+    struct wire_container_call call;
+    struct live_node *n = NULL;
+    int r = call_of(c, CONTAINER_VERB_UI, &call, e);
+    if (r >= 0) r = api_container_node(c, &n, e);
+    if (r < 0) return r;
+    struct part *p = part_new(c, NULL, n->name);
+    r = containers_ask(c->server->containers, n, &call, ui_came, p, e);
+    if (r >= 0) return CALL_LATER;
+    free(p);
+    return r;
+}
+
 /* ---- the list: every machine is asked ---- */
 
 struct listing {
@@ -146,13 +222,6 @@ struct listing {
     size_t waiting;
     struct buf rows, problems;
 };
-
-struct part {
-    struct listing *of;
-    char node[64];
-};
-
-static void nothing(void *ctx, const struct json_scan_value *v) {}
 
 static bool has_row(const struct buf *rows, const char *id) {
     char text[90];
@@ -268,10 +337,7 @@ int api_containers_gpu(struct call *c, struct error *e) {
     if (call_of(c, CONTAINER_VERB_LIST, &call, e) < 0) return free(l), e->code;
     for (size_t i = 0; i < live->count; i++) {
         struct error why;
-        struct part *p = malloc(sizeof *p);
-        if (!p) abort();
-        p->of = l;
-        snprintf(p->node, sizeof p->node, "%s", live->node[i]->name);
+        struct part *p = part_new(c, l, live->node[i]->name);
         l->waiting++;
         if (!live->node[i]->link)
             part_came(p, -ENOTCONN, NULL, "this machine is not connected");

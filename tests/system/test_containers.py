@@ -143,7 +143,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_left(box):
             ("there is no GPU 9 on this machine, which has 3", ("add", IMAGE, "--gpu", "9")),
             ("gpus: 7 are asked for, this machine has 3", ("add", IMAGE, "--gpus", "7")),
             ("name: \"a b\"", ("add", IMAGE, "--name", "a b")), ("deadline: ", ("add", IMAGE, "--deadline", "soon")),
-            ("restart: \"maybe\"", ("add", IMAGE, "--restart", "maybe")), ("ui: \"x\"", ("add", IMAGE, "--ui", "x")),
+            ("restart: \"maybe\"", ("add", IMAGE, "--restart", "maybe")), ("ui: ", ("add", IMAGE, "--ui", "x")),
             ("env: NVIDIA_VISIBLE_DEVICES follows from gpus", ("add", IMAGE, "--env", "NVIDIA_VISIBLE_DEVICES=all")),
             ("labels: gpumgr.uid is set by gpumgr itself", ("add", IMAGE, "--label", "gpumgr.uid=0")),
             ("mounts: \"data\"", ("add", IMAGE, "--mount", "data")), ("is not below one of jobs.mount_roots", ("add", IMAGE, "--mount", "/etc:/x:ro")),

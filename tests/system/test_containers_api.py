@@ -9,6 +9,7 @@ import shutil
 import socket
 import struct
 import tempfile
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,23 @@ def test_a_shell_is_its_owner_s_and_ends_with_him(box, people):
     assert ada("GET", "containers/lab/shell").status in (400, 403)  # no WebSocket, and no page
     ada.good("POST", "containers/lab/stop")
     assert "does not run" in WebSocket(ada, "containers/lab/shell").closed()
+
+
+def test_its_own_page_is_opened_by_its_owner_alone(box, people):
+    ada, www = people["ada"], box.open / "www"
+    www.mkdir()
+    (www / "index.html").write_text("hello from the container\n")
+    ada.good("POST", "containers", {"image": IMAGE, "name": "web", "ui": "8000/index.html", "mounts": [f"{www}:/www:ro"],
+                                    "command": ["/bin/busybox", "httpd", "-f", "-p", "8000", "-h", "/www"]})
+    jar = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    text = wait_for(lambda: jar.open(ada.good("POST", "containers/web/ui")["url"], timeout=60).read().decode(), "the page", 60)
+    assert text == "hello from the container\n"
+    for who in ("bob", "chief"):  # what runs there runs as ada
+        people[who].refused(403, f"container web is not {who}'s", "POST", "containers/web/ui")
+    ada.good("POST", "containers", {"image": IMAGE, "name": "plain", "command": SLEEP})
+    ada.refused(404, "container plain has no page of its own", "POST", "containers/plain/ui")
+    ada.good("POST", "containers/web/stop")
+    ada.refused(409, "container web does not run", "POST", "containers/web/ui")
 
 
 def test_a_machine_whose_engine_is_away_is_said(box, people):

@@ -5,6 +5,7 @@ import { send, sentence } from '../api/client';
 import type { ContainerRow } from '../api/types';
 import { isUp, may } from '../format/containers';
 import { href } from '../live/route';
+import { OpenUi } from './open_ui';
 import { say } from './say';
 import { Sure } from './sure';
 
@@ -40,6 +41,7 @@ export function ContainerActs({ c, onProblem, again, onRemoved, isWhole }: ActsP
   );
   return (
     <span class="acts">
+      {isWhole && c.ui && isUp(c) && may(c, 'shell') && <OpenUi path={containerPath(c, 'ui')} what={c.name} onProblem={onProblem} />}
       {!isUp(c) && may(c, 'start') && button('start', 'Start', 'is started')}
       {taken && <button type="button" class="danger" disabled={!!isBusy} onClick={() => void act('start', 'is started', '&shared=true')}>Start all the same</button>}
       {isUp(c) && may(c, 'stop') && button('stop', 'Stop', 'is stopped')}
