@@ -9,6 +9,7 @@ import { store } from './live/store';
 import { Stream } from './live/stream';
 import { startTheme } from './live/theme';
 import { Account } from './pages/account';
+import { Calendar } from './pages/calendar';
 import { Compare } from './pages/compare';
 import { ContainerPage } from './pages/container';
 import { ContainerAdd, ContainerEdit } from './pages/container_form';
@@ -42,6 +43,7 @@ function Page({ session, onSignedOut }: { session: Session; onSignedOut: () => v
   if (head === 'queue' || (head === 'jobs' && !tail)) return <QueuePage who={session.user} />;
   if (head === 'jobs') return <JobPage key={tail} id={tail} who={session.user} />;
   if (head === 'submit') return <Submit />;
+  if (head === 'calendar') return <Calendar who={session.user} />;
   if (head === 'tasks') return <Tasks />;
   if (head === 'containers' && !tail) return <ContainersPage />;
   if (head === 'containers' && tail === 'new') return <ContainerAdd />;

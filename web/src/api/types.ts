@@ -407,3 +407,37 @@ export interface Image {
   size_bytes: number;
   created: number;
 }
+
+/** GPUs kept for somebody. Times are Unix seconds. */
+export interface Reservation {
+  id: number;
+  user: string | null;
+  group: string | null;
+  node: string;
+  gpu_uuids: string[];
+  gpu_indices: number[];
+  begins: number;
+  for_s: number;
+  every: string | null;
+  zone: string | null;
+  until: number | null;
+  note: string | null;
+  made_by: string;
+  made: number;
+  state: 'ahead' | 'now' | 'unused' | 'over';
+  next: { from: number; to: number } | null;
+  may_cancel: boolean;
+}
+
+export interface ReservedWindow {
+  id: number;
+  from: number;
+  to: number;
+}
+
+export interface Reservations {
+  time: number;
+  hours_left: number | null; // null: without a limit
+  reservations: Reservation[];
+  windows: ReservedWindow[];
+}

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Reservation } from '../src/api/types';
+import { blocksOf, blockSentence, bodyOf, Booking, cronOf, drawn, everyWords, localText, localTime, midnight, spanOf, spanWords, wrongWith } from '../src/format/calendar';
+
+const at = (text: string): number => new Date(text).getTime() / 1000;
+const reservation = (over: Partial<Reservation> = {}): Reservation => ({
+  id: 3, user: 'ada', group: null, node: 'lab', gpu_uuids: ['GPU-a'], gpu_indices: [0], begins: 0, for_s: 7200, every: null, zone: null, until: null, note: null, made_by: 'ada', made: 0,
+  state: 'ahead', next: null, may_cancel: true, ...over,
+});
+
+test('calendar: days and weeks', () => {
+  const now = at('2026-11-18T15:20'); // a Wednesday
+  const week = spanOf(now, true, 0);
+  assert.deepEqual([week.from, week.to, week.days.length], [at('2026-11-18T00:00'), at('2026-11-25T00:00'), 7]);
+  assert.equal(spanOf(now, true, -1).from, at('2026-11-11T00:00'));
+  assert.deepEqual([spanOf(now, false, 1).from, spanOf(now, false, 1).to], [at('2026-11-19T00:00'), at('2026-11-20T00:00')]);
+  assert.equal(midnight(now, 14), at('2026-12-02T00:00'));
+});
+
+test('calendar: where windows lie', () => {
+  const span = spanOf(at('2026-11-18T12:00'), false, 0);
+  const windows = [{ id: 3, from: at('2026-11-18T06:00'), to: at('2026-11-18T12:00') }, { id: 3, from: at('2026-11-17T18:00'), to: at('2026-11-18T06:00') },
+    { id: 3, from: at('2026-11-19T06:00'), to: at('2026-11-19T12:00') }, { id: 4, from: at('2026-11-18T06:00'), to: at('2026-11-18T12:00') }];
+  const blocks = blocksOf('GPU-a', [reservation(), reservation({ id: 4, gpu_uuids: ['GPU-b'] })], windows, span);
+  assert.deepEqual(blocks.map((b) => [b.left, b.width]), [[0.25, 0.25], [0, 0.25]]);
+  const group = reservation({ user: null, group: 'course', note: 'exam', every: '0 6 * * *' });
+  assert.equal(blockSentence({ ...blocks[0]!, of: group }, 'GPU 0'), 'GPU 0 is reserved for group course, Wed 18 Nov, 06:00 to 12:00, and again: exam');
+  assert.equal(spanWords(at('2026-11-17T18:00'), at('2026-11-18T06:00')), 'Tue 17 Nov 18:00 to Wed 18 Nov 06:00');
+  assert.equal(spanWords(at('2026-11-17T18:00'), at('2026-11-18T00:00')), 'Tue 17 Nov, 18:00 to 00:00');
+});
+
+test('calendar: what was drawn', () => {
+  const span = spanOf(at('2026-11-18T12:00'), false, 0);
+  const rows: [number, number, string, string][] = [
+    [0.5, 0.5, '12:00', '13:00'], [0.51, 0.74, '12:00', '18:00'], [0.74, 0.51, '12:00', '18:00'], [-0.2, 0.01, '00:00', '01:00'], [0.999, 1.4, '23:00', '00:00'],
+  ];
+  for (const [a, b, from, to] of rows) {
+    const got = drawn(span, a, b, 3600);
+    assert.deepEqual([localText(got.from).slice(11), localText(got.to).slice(11)], [from, to]);
+  }
+});
+
+test('calendar: what is sent, and what is wrong', () => {
+  const b: Booking = { from: '2026-11-18T09:00', to: '2026-11-18T13:00', gpus: ['GPU-a'], node: 'lab', who: 'ada', isGroup: false, often: 'once', until: '', note: '' };
+  assert.deepEqual(bodyOf(b, 'Europe/Berlin'), { from: localTime(b.from), for_s: 4 * 3600, gpu_ids: ['GPU-a'], node: 'lab', user: 'ada' });
+  assert.deepEqual(bodyOf({ ...b, who: 'course', isGroup: true, often: 'weekly', until: '2026-12-24', note: 'exam' }, 'Europe/Berlin'),
+    { from: localTime(b.from), for_s: 4 * 3600, gpu_ids: ['GPU-a'], node: 'lab', group: 'course', every: '0 9 * * 3', zone: 'Europe/Berlin', until: at('2026-12-25T00:00'), note: 'exam' });
+  assert.equal(cronOf('weekdays', at('2026-11-18T09:30')), '30 9 * * 1-5');
+  assert.equal(wrongWith(b), '');
+  assert.equal(wrongWith({ ...b, gpus: [] }), 'Choose at least one GPU.');
+  assert.equal(wrongWith({ ...b, to: b.from }), 'It ends before it begins.');
+  assert.equal(wrongWith({ ...b, to: '' }), 'Say when it begins and ends.');
+});
+
+test('calendar: how often, in words', () => {
+  const rows: [string | null, string][] = [[null, ''], ['0 9 * * *', 'every day at 09:00'], ['30 14 * * 1-5', 'every weekday at 14:30'], ['5 7 * * 0', 'every Sun at 07:05'], ['R/2026-11-16T09:00Z/P1D', 'R/2026-11-16T09:00Z/P1D']];
+  for (const [every, want] of rows) assert.equal(everyWords(reservation({ every })), want);
+});
