@@ -265,6 +265,7 @@ const char *job_reason_text(enum job_reason r) {
         [JOB_BY_START] = "could not be started",
         [JOB_BY_REBOOT] = "was ended by a restart of the machine",
         [JOB_BY_SHIM] = "was ended because the process that watched it was killed",
+        [JOB_BY_STRAY] = "used a GPU that it was not given",
         [JOB_BY_PREEMPT] = "gave its GPUs to another job",
         [JOB_BY_LOST] = "was given up: its machine did not come back",
     };
@@ -277,6 +278,7 @@ enum job_state job_end_state(enum job_reason why, bool has_exit, int code, int s
     case JOB_BY_PREEMPT: return JOB_CANCELLED;
     case JOB_BY_TIME_LIMIT: return JOB_TIMEOUT;
     case JOB_BY_MEMORY:
+    case JOB_BY_STRAY:
     case JOB_BY_IDLE:
     case JOB_BY_START:
     case JOB_BY_REBOOT: return JOB_FAILED;

@@ -122,6 +122,7 @@ enum job_reason {
     JOB_BY_SHIM,    /* the process that watched it was killed: it was ended, its exit is not known */
     JOB_BY_PREEMPT, /* gave its GPUs to another */
     JOB_BY_LOST,    /* its machine did not come back: given up, its exit is not known */
+    JOB_BY_STRAY,   /* used a GPU that it was not given */
     JOB_REASON_COUNT
 };
 const char *job_reason_text(enum job_reason r);

@@ -53,6 +53,7 @@ const struct event_row event_rows[] = {
     {"job_timeout",         "job_failed",       NOTICE_ONCE,     EVENT_INFO,     "Job reached its time limit"},
     {"job_over_memory",     "job_failed",       NOTICE_ONCE,     EVENT_WARNING,  "Job took more memory than its share"},
     {"job_idle",            "job_failed",       NOTICE_ONCE,     EVENT_WARNING,  "Job held a GPU idle"},
+    {"job_stray",           "job_stray",        NOTICE_ONCE,     EVENT_WARNING,  "Job uses a GPU that it was not given"},
     {"job_cancelled",       "job",              NOTICE_SILENT,   EVENT_INFO,     "Job cancelled"},
     {"job_started",         "job",              NOTICE_SILENT,   EVENT_INFO,     "Job started"},
     {"job_done",            "job",              NOTICE_SILENT,   EVENT_INFO,     "Job done"},

@@ -35,6 +35,7 @@ enum occupancy occupancy_judge(const struct occupancy_facts *f, uint64_t limit_b
     if (f->is_cordoned) return OCCUPANCY_CORDONED;
     if (f->is_unhealthy) return OCCUPANCY_UNHEALTHY;
     if (f->foreign) return OCCUPANCY_FOREIGN;
+    if (f->stray) return OCCUPANCY_STRAY;
     if (f->is_hot) return OCCUPANCY_HOT;
     if (!f->has_processes || !f->has_memory) return OCCUPANCY_UNKNOWN;
     if (f->is_granted) return OCCUPANCY_FREE;

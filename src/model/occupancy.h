@@ -15,7 +15,8 @@
     X(LOST, "lost", "does not answer")                                                                                 \
     X(UNHEALTHY, "unhealthy", "has a fault that needs an operator")                                                    \
     X(CORDONED, "cordoned", "was taken out of service")                                                                \
-    X(UNKNOWN, "unknown", "has not been read yet")
+    X(UNKNOWN, "unknown", "has not been read yet")                                                                     \
+    X(STRAY, "stray", "is used by a job that was not given it")
 
 enum occupancy {
 #define X(id, name, text) OCCUPANCY_##id,
@@ -35,6 +36,7 @@ struct occupancy_facts {
     bool is_lost, is_unhealthy, is_hot, is_cordoned;
     bool has_processes; /* the list came */
     unsigned foreign;   /* processes that are not of granted runs */
+    unsigned stray;     /* of runs that were given others */
     unsigned ours;      /* processes that are */
     bool is_granted;    /* to one of our runs now: its memory and its work are that run's */
     bool has_memory;

@@ -119,7 +119,7 @@ static struct count count_node(const struct plan *p, const struct plan_job *j, u
             c.reserved++;
         else if (gpu->verdict == OCCUPANCY_FREE)
             c.free++;
-        else if (gpu->verdict == OCCUPANCY_FOREIGN)
+        else if (gpu->verdict == OCCUPANCY_FOREIGN || gpu->verdict == OCCUPANCY_STRAY)
             c.foreign++;
         else
             c.away++;

@@ -55,6 +55,8 @@ const struct option settings_table[] = {
     {"jobs.free_memory_mb",  "64",             "A GPU with more memory in use than this (or 0.1 % of it) is not free", OPT_INT, AT(jobs_free_memory_mb), 0, 1048576},
     {"jobs.idle_warn_s",     "600",            "A job that does nothing with its GPUs for so long is spoken of", OPT_INT, AT(jobs_idle_warn_s), 1, 604800},
     {"jobs.idle_end_s",      "1800",           "And after so long it is ended, where it was submitted so", OPT_INT, AT(jobs_idle_end_s), 1, 604800},
+    {"jobs.stray",           "warn",           "A job that uses a GPU which it was not given: warn (its owner, on his terminals), end (warned, later ended)", OPT_CHOICE, AT(jobs_stray), .choices = "warn|end"},
+    {"jobs.stray_end_s",     "60",             "It is ended when it has done so for so long", OPT_INT, AT(jobs_stray_end_s), 5, 604800},
     {"jobs.notify_command",  "false",          "Whether a job's owner may have a command run at its start and end (notify command:...), as himself and on its machine", OPT_BOOL, AT(jobs_notify_command)},
     {"queue.outside",        "show",           "A process that uses a GPU outside the queue: show (it is seen and scheduled around), warn (its user, on his terminals), end (warned, later ended)", OPT_CHOICE, AT(outside), .choices = "show|warn|end"},
     {"queue.outside_when",   "wanted",         "When that is: wanted (a job waits for that GPU, or has it), always", OPT_CHOICE, AT(outside_when), .choices = "wanted|always"},

@@ -30,6 +30,7 @@ struct settings {
     char ui_ports[24], ui_url[256];
     char jobs_users_file[256], jobs_run_as[64], jobs_mount_roots[512];
     bool jobs_notify_command;
+    int jobs_stray, jobs_stray_end_s;
     int outside, outside_when, outside_warn_s, outside_end_s;
     char outside_except[1024];
     int jobs_log_max_mb, jobs_free_memory_mb, jobs_idle_warn_s, jobs_idle_end_s;

@@ -91,10 +91,26 @@ static bool is_held(struct seen *s, const char *uuid, struct wire_free *w) {
 /* One that has ended is listed until the next look. */
 static bool is_there(const struct track *t) { return !t || !t->gone_ns; }
 
-static void count(const struct tracked_gpu *g, struct occupancy_facts *f, struct wire_free *w) {
+/* Which job it is, and whose. */
+static void note_stray(const struct track *t, const char *run, struct wire_free *w) {
+    const char *user = t->slot < TABLE_SLOTS ? tracker.said[t->slot].user : NULL;
+    w->pid = t->pid;
+    w->uid = t->k.uid;
+    snprintf(w->user, sizeof w->user, "%s", user ? user : "");
+    snprintf(w->note, sizeof w->note, "is used by job %lld%s%s, which was not given it", strtoll(run, NULL, 10),
+             *w->user ? " of " : "", w->user);
+}
+
+static void count(const struct tracked_gpu *g, const struct inventory *inv, struct occupancy_facts *f,
+                  struct wire_free *w) {
+    char run[OWNERS_NAME];
     for (uint32_t i = 0; i < g->processes.count; i++) {
         const struct track *t = track_find((int32_t)g->processes.of[i].pid);
         if (!is_there(t) && tracker.knows_pids) continue;
+        if (t && track_is_stray(t, inv, run)) {
+            if (!f->stray++ && !f->foreign) note_stray(t, run, w);
+            continue;
+        }
         if (t && track_is_ours(t)) {
             f->ours++;
             continue;
@@ -158,11 +174,12 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
     struct occupancy_facts f = {
         .now_ns = now_ns, .has_processes = g->has_list, .is_granted = owners_has_gpu(inv->uuid)};
     memcpy(w.uuid, inv->uuid, sizeof w.uuid);
-    count(g, &f, &w);
+    count(g, inv, &f, &w);
     s->index = inv->index;
-    bool has_left = f.foreign + f.ours < s->listed;
+    unsigned listed = f.foreign + f.stray + f.ours;
+    bool has_left = listed < s->listed;
     if (has_left || (s->was_granted && !f.is_granted)) s->end_ns = now_ns;
-    s->listed = f.foreign + f.ours;
+    s->listed = listed;
     self.is_left |= has_left && !s->listed;
     s->was_granted = f.is_granted;
     if (is_held(s, inv->uuid, &w) && !f.foreign) f.foreign = 1;
@@ -173,7 +190,7 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
     f.is_unhealthy = faults_look(one, d, bit, now_ns, w.note, sizeof w.note);
     read_metrics(one, d, s, &f);
     w.verdict = (uint8_t)occupancy_judge(&f, (uint64_t)tracker.settings.jobs_free_memory_mb << 20);
-    if (w.verdict != OCCUPANCY_UNHEALTHY) w.note[0] = 0;
+    if (w.verdict != OCCUPANCY_UNHEALTHY && w.verdict != OCCUPANCY_STRAY) w.note[0] = 0;
     w.memory_bytes = f.used_bytes;
     int64_t real_ns = clock_real_ns();
     w.since_ns = s->is_told && s->said.verdict == w.verdict ? s->said.since_ns : real_ns;

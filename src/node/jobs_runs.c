@@ -20,12 +20,14 @@
 #include "model/event.h"
 #include "node/announce.h"
 #include "node/jobs_own.h"
+#include "node/notices.h"
 #include "node/tasks.h"
 #include "run/stop.h"
 #include "run/tree.h"
 
 #define STARTS_MAX 3 /* shims that came to nothing, for one attempt */
 #define ORPHAN_GIVE_UP_NS (30 * NS_PER_S)
+#define STRAY_NS (3 * NS_PER_S)
 #define HUNT_MS 300 /* lists must be fresh when a run ends */
 
 /* ---- where a run stands ---- */
@@ -373,6 +375,25 @@ static void judge_idle(struct run *run, const struct task_figures *f, int64_t no
         stop_run(run, JOB_BY_IDLE, jobs_own.starting.grace_ns);
 }
 
+/* It may still be the run before's in the first moments. */
+static void judge_stray(struct run *run, int64_t now_ns) {
+    const struct settings *s = &jobs_own.settings;
+    int gpu = tasks_stray(run->name);
+    bool ends = s->jobs_stray == JOB_OVER_END;
+    char text[200];
+    if (gpu < 0) run->is_stray_said = false;
+    run->stray_ns = gpu < 0 ? 0 : run->stray_ns ? run->stray_ns : now_ns;
+    if (gpu < 0 || now_ns - run->stray_ns < STRAY_NS) return;
+    if (!run->is_stray_said) {
+        snprintf(text, sizeof text, "your job %" PRId64 " (%.60s) uses GPU %d, which it was not given%s", run->key.job,
+                 run->title, gpu, ends ? ", and will be ended unless it leaves it" : "");
+        notices_word(run->uid, text);
+    }
+    warn(run, "job_stray", &run->is_stray_said, "uses GPU %d, which it was not given", gpu);
+    if (ends && now_ns - run->stray_ns >= s->jobs_stray_end_s * NS_PER_S)
+        stop_run(run, JOB_BY_STRAY, jobs_own.starting.grace_ns);
+}
+
 /* Every second: what a run does, against what it asked for. */
 void jobs_judge(struct run *run, int64_t now_ns) {
     struct task_figures f;
@@ -381,6 +402,7 @@ void jobs_judge(struct run *run, int64_t now_ns) {
     if (f.memory_bytes > run->said.memory_peak_bytes) run->said.memory_peak_bytes = f.memory_bytes;
     judge_memory(run, &f);
     judge_idle(run, &f, now_ns);
+    judge_stray(run, now_ns);
 }
 
 /* ---- the start ---- */

@@ -31,9 +31,9 @@
 #define ORDER_FD 3
 
 struct notice {
-    uint64_t id;
+    uint64_t id; /* 0: nobody asked */
     uint32_t uid;
-    char text[200];
+    char text[220];
     int order; /* a memory file; -1: a word for his terminals */
 };
 
@@ -165,27 +165,42 @@ static void *say(void *arg) {
         r = run_command(n->order, &e);
     else if (terminal_write(n->uid, 0, 0, n->text) == 0)
         r = fail(&e, -EAGAIN, "he sits at no terminal now");
-    answer(n->id, r, e.text);
+    if (n->id) answer(n->id, r, e.text);
     if (n->order >= 0) close(n->order);
     free(n);
     atomic_fetch_sub(&under_way, 1);
     return NULL;
 }
 
-static int begin(const struct wire_notice *w, const struct seal_context *c, const char *word, struct error *e) {
-    struct notice *n = calloc(1, sizeof *n);
-    if (!n) abort();
-    *n = (struct notice){.id = w->id, .uid = c->uid, .order = -1};
-    snprintf(n->text, sizeof n->text, "gpumgr: %s", w->text);
-    if (strcmp(word, "terminal") != 0) n->order = command_order(w, c, word + strlen("command:"), e);
-    int r = n->order < -1 ? n->order : 0;
+static int start(struct notice *n, struct error *e) {
     atomic_fetch_add(&under_way, 1);
-    if (r >= 0) r = thread_start(say, n, STACK_BYTES, "a notice", e);
-    if (r >= 0) return 0;
+    if (thread_start(say, n, STACK_BYTES, "a notice", e) >= 0) return 0;
     atomic_fetch_sub(&under_way, 1);
     if (n->order >= 0) close(n->order);
     free(n);
     return fail(e, -EAGAIN, "it could not be begun");
+}
+
+static struct notice *notice_new(uint64_t id, uint32_t uid, const char *text) {
+    struct notice *n = calloc(1, sizeof *n);
+    if (!n) abort();
+    *n = (struct notice){.id = id, .uid = uid, .order = -1};
+    snprintf(n->text, sizeof n->text, "gpumgr: %s", text);
+    return n;
+}
+
+void notices_word(uint32_t uid, const char *text) {
+    struct error e;
+    if (atomic_load(&under_way) < AT_ONCE && start(notice_new(0, uid, text), &e) < 0) return;
+}
+
+static int begin(const struct wire_notice *w, const struct seal_context *c, const char *word, struct error *e) {
+    bool is_command = strcmp(word, "terminal") != 0;
+    int order = is_command ? command_order(w, c, word + strlen("command:"), e) : -1;
+    if (is_command && order < 0) return order;
+    struct notice *n = notice_new(w->id, c->uid, w->text);
+    n->order = order;
+    return start(n, e);
 }
 
 void notices_take(const struct wire_frame *f) {

@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "model/wire_notice.h"
+#include "node/engine.h"
 #include "node/faults.h"
 #include "node/process.h"
 #include "node/tasks.h"
@@ -115,6 +116,23 @@ static bool is_contained(const struct track *t) {
     return t->k.kind == BELONGS_TO_LXC || (t->k.kind >= BELONGS_TO_CONTAINERD && t->k.kind <= BELONGS_TO_DOCKER);
 }
 
+/* A container that was added through gpumgr has its GPUs by our leave. */
+struct asked {
+    const char *name;
+    bool is_holder;
+};
+
+static void on_holder(void *ctx, const struct engine_facts *f, const char *labels) {
+    struct asked *a = ctx;
+    a->is_holder |= strcmp(f->name, a->name) == 0;
+}
+
+static bool is_let_in(const struct track *t) {
+    struct asked a = {.name = t->k.container};
+    if (tracker.engine && *a.name) engine_each_holder(tracker.engine, on_holder, &a);
+    return a.is_holder;
+}
+
 static void see(const struct track *t) {
     struct seen *s = &self.seen[self.seen_count];
     const char *user = t->slot < TABLE_SLOTS ? tracker.said[t->slot].user : NULL;
@@ -141,7 +159,8 @@ void outside_look(void) {
         self.settings = tracker.settings;
         for (unsigned b = 0; b < TRACKS_BUCKETS; b++)
             for (const struct track *t = tracker.bucket[b]; t && self.seen_count < SEEN_MAX; t = t->next)
-                if (t->is_live && !t->gone_ns && t->k.ticks && track_is_listed(t) && !track_is_ours(t)) see(t);
+                if (t->is_live && !t->gone_ns && t->k.ticks && track_is_listed(t) && !track_is_ours(t) && !is_let_in(t))
+                    see(t);
         self.is_news = true;
         pthread_cond_signal(&self.news);
     }

@@ -130,6 +130,20 @@ bool owners_on_gpu(const char *uuid, struct owner *ret) {
     return has != NULL;
 }
 
+static bool has(const struct row *r, const char *uuid) {
+    bool has = false;
+    for (unsigned g = 0; g < r->gpus; g++) has |= strcmp(r->uuid[g], uuid) == 0;
+    return has;
+}
+
+bool owners_gives(const char *name, const char *uuid) {
+    pthread_mutex_lock(&self.lock);
+    const struct row *r = find(name);
+    bool gives = !r || has(r, uuid);
+    pthread_mutex_unlock(&self.lock);
+    return gives;
+}
+
 bool owners_has_gpu(const char *uuid) {
     struct owner ignored;
     return owners_on_gpu(uuid, &ignored);

@@ -31,5 +31,7 @@ void owners_container(const char *run, char ret[OWNERS_CONTAINER]);
 /* The run of a container of ours. */
 bool owners_of_container(const char *container, struct owner *ret);
 bool owners_has_gpu(const char *uuid);
+/* Whether a run was given this GPU; a run that is not known has all. */
+bool owners_gives(const char *name, const char *uuid);
 /* And whose run that is. */
 bool owners_on_gpu(const char *uuid, struct owner *ret);

@@ -36,10 +36,11 @@ struct run {
     bool is_found;        /* at the start, without a shim: to be looked at */
     struct wire_run said; /* as the server and callers are told */
     int64_t start_boot_ns;
-    bool is_memory_said, is_idle_said; /* what it does wrong */
-    bool has_figures;                  /* they are in its records: it has ended */
-    struct task_figures sum;           /* scratch of a round */
-    struct wire_figures used;          /* as it was told last: none of it goes back (jobs_figures.c) */
+    bool is_memory_said, is_idle_said, is_stray_said; /* what it does wrong */
+    int64_t stray_ns;         /* since when it uses a GPU that it was not given; 0: it does not */
+    bool has_figures;         /* they are in its records: it has ended */
+    struct task_figures sum;  /* scratch of a round */
+    struct wire_figures used; /* as it was told last: none of it goes back (jobs_figures.c) */
 };
 
 struct runs {

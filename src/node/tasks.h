@@ -58,6 +58,8 @@ void tasks_gpu_event(int severity, const char *kind, int device, int32_t pid,
                      const char *text); /* device: of the rings */
 /* Of those that run now only: memory_bytes and used_ns. Costs next to nothing. */
 void tasks_now(const char *run, struct task_figures *ret);
+/* The index of a GPU that the run uses and was not given; -1: there is none. */
+int tasks_stray(const char *run);
 
 void tasks_put_prompt(struct uplink *u, uint16_t source, size_t most_bytes);
 void tasks_put_round(struct uplink *u, size_t most_bytes);

@@ -1,4 +1,5 @@
 /* What the tasks of a run did. The task table has all of them, also those that ended before this node began. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,6 +11,31 @@
 bool track_is_ours(const struct track *t) {
     struct owner e;
     return t->k.kind == BELONGS_TO_JOB || owners_of_container(t->k.container, &e);
+}
+
+/* An instance of a card is nobody's to give. */
+bool track_is_stray(const struct track *t, const struct inventory *device, char run[OWNERS_NAME]) {
+    struct owner e;
+    if (device->parent >= 0) return false;
+    if (t->k.kind == BELONGS_TO_JOB)
+        snprintf(e.name, sizeof e.name, "%.47s", t->k.container_id);
+    else if (!owners_of_container(t->k.container, &e))
+        return false;
+    if (run) memcpy(run, e.name, OWNERS_NAME);
+    return !owners_gives(e.name, device->uuid);
+}
+
+static int stray_of(const struct track *t) {
+    for (unsigned i = 0; i < tracker.rings.count; i++) {
+        const struct rings_one *one = &tracker.rings.of[i];
+        for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring); d++) {
+            int bit = tracker.bit[one->first + d];
+            const struct inventory *inv = ring_inventory(&one->ring, d);
+            bool is_on = bit >= 0 && t->listed[bit / 64] >> (bit % 64) & 1;
+            if (is_on && track_is_stray(t, inv, NULL)) return inv->index;
+        }
+    }
+    return -1;
 }
 
 static bool is_of(const struct gpumgr_task *k, const char *run) {
@@ -67,6 +93,16 @@ void tasks_now(const char *run, struct task_figures *ret) {
     pthread_mutex_lock(&tracker.lock);
     add_live(run, ret);
     pthread_mutex_unlock(&tracker.lock);
+}
+
+int tasks_stray(const char *run) {
+    int index = -1;
+    pthread_mutex_lock(&tracker.lock);
+    for (unsigned b = 0; b < TRACKS_BUCKETS && index < 0; b++)
+        for (const struct track *t = tracker.bucket[b]; t && index < 0; t = t->next)
+            if (t->is_live && !t->gone_ns && is_of(&t->k, run)) index = stray_of(t);
+    pthread_mutex_unlock(&tracker.lock);
+    return index;
 }
 
 void tasks_of_container(const char *id, struct task_figures *ret) {

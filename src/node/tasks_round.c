@@ -82,8 +82,13 @@ static void divide(const struct rings_one *one, uint32_t d, bool is_round, int64
     share_split(&gpu, h, n);
     for (unsigned i = 0; i < n; i++) {
         struct track *t = track_find((int32_t)who[i]->pid);
-        if (t) add_use(t, &h[i]);
-        if (t && is_round) add_now(t, who[i], &h[i], now_ns);
+        if (!t) continue;
+        /* What a job does on a GPU that it was not given is not to its credit. */
+        bool is_stray = track_is_stray(t, ring_inventory(&one->ring, d), NULL);
+        int64_t used_ns = t->used_ns;
+        if (!is_stray) add_use(t, &h[i]);
+        if (is_round) add_now(t, who[i], &h[i], now_ns);
+        if (is_stray) t->used_ns = used_ns;
     }
 }
 

@@ -116,6 +116,8 @@ void tracker_event(int severity, const char *kind, int device, int32_t pid, cons
 int tracker_device(const struct track *t);
 /* One of a run of our queue. */
 bool track_is_ours(const struct track *t);
+/* One of a run that was not given this device; run (if not NULL): which. */
+bool track_is_stray(const struct track *t, const struct inventory *device, char run[48]);
 
 /* Fills change[] from the table: which slots, in the order of their marks. */
 void tracker_index(void);

@@ -315,9 +315,10 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
     json_pair_str(b, "verdict", occupancy_name(o));
     bool is_noted = *g->is.note && o == (enum occupancy)g->is.verdict;
     json_pair_str(b, "verdict_text", is_noted ? g->is.note : occupancy_text(o));
-    put_text(b, "user", g->is.verdict == OCCUPANCY_FOREIGN ? g->is.user : "");
+    bool has_user = g->is.verdict == OCCUPANCY_FOREIGN || g->is.verdict == OCCUPANCY_STRAY;
+    put_text(b, "user", has_user ? g->is.user : "");
     json_key(b, "pid");
-    if (g->is.verdict == OCCUPANCY_FOREIGN && g->is.pid > 0)
+    if (has_user && g->is.pid > 0)
         json_int(b, g->is.pid);
     else
         json_nil(b);

@@ -36,14 +36,15 @@ static const struct {
     enum event_severity severity;
     const char *kind, *words;
 } ends[] = {
-    {JOB_BY_MEMORY,     EVENT_WARNING, "job_over_memory", "took more memory than its share and was ended"},
-    {JOB_BY_IDLE,       EVENT_WARNING, "job_idle",        "held its GPUs idle and was ended"             },
-    {JOB_BY_TIME_LIMIT, EVENT_INFO,    "job_timeout",     "reached its time limit"                       },
-    {JOB_BY_SHIM,       EVENT_WARNING, "job_unknown",     "ended, and nobody knows how"                  },
-    {JOB_BY_LOST,       EVENT_WARNING, "job_unknown",     "was given up"                                 },
-    {JOB_BY_REBOOT,     EVENT_WARNING, "job_unknown",     "ended with its machine"                       },
-    {JOB_BY_CANCEL,     EVENT_INFO,    "job_cancelled",   "was cancelled"                                },
-    {JOB_BY_START,      EVENT_WARNING, "job_not_started", "could not be started"                         },
+    {JOB_BY_MEMORY,     EVENT_WARNING, "job_over_memory", "took more memory than its share and was ended" },
+    {JOB_BY_IDLE,       EVENT_WARNING, "job_idle",        "held its GPUs idle and was ended"              },
+    {JOB_BY_STRAY,      EVENT_WARNING, "job_stray",       "used a GPU that it was not given and was ended"},
+    {JOB_BY_TIME_LIMIT, EVENT_INFO,    "job_timeout",     "reached its time limit"                        },
+    {JOB_BY_SHIM,       EVENT_WARNING, "job_unknown",     "ended, and nobody knows how"                   },
+    {JOB_BY_LOST,       EVENT_WARNING, "job_unknown",     "was given up"                                  },
+    {JOB_BY_REBOOT,     EVENT_WARNING, "job_unknown",     "ended with its machine"                        },
+    {JOB_BY_CANCEL,     EVENT_INFO,    "job_cancelled",   "was cancelled"                                 },
+    {JOB_BY_START,      EVENT_WARNING, "job_not_started", "could not be started"                          },
 };
 
 void queue_tell_end(struct queue *q, const struct queue_job *j, const struct wire_run *w, enum job_state state,

@@ -85,6 +85,7 @@ def test_warned_waited_for_and_ended(place):
             assert p.wait(2 * LONG) == -signal.SIGKILL, "it did not hear TERM"
             state(box, job, "done")
             assert "is ended now" in desk.text() and others.text() == ""
+            wait_for(lambda: events(box, "outside_killed"), "the last event", LONG)
             assert [len(events(box, k)) for k in ("outside_warned", "outside_ended", "outside_killed")] == [1, 1, 1]
             assert "warned on 2 terminals" in events(box, "outside_warned")[0]["text"], "one is stopped, and keeps nobody waiting"
             assert "used GPU 0 outside the queue, and others wait for it: told to end" in events(box, "outside_ended")[0]["text"]
@@ -107,6 +108,7 @@ def test_who_is_left_alone(place):
             wait_for(lambda: verdicts(box)[2] == "free", "its GPU is free", LONG)
             assert all(p.poll() is None for p in processes[:2]) and state(box, job, "running")
             assert root.text() == "" and bob.text() == "" and "uses GPU 2 outside the queue. It will" in ada.text()
+            wait_for(lambda: events(box, "outside_ended"), "the last event", LONG)
             assert len(events(box, "outside_warned")) == 1
         gpumgr(box, "cancel", job)
         state(box, job, "cancelled")
@@ -124,7 +126,7 @@ def test_a_warning_is_taken_back_when_nobody_waits_any_more(place):
             wait_for(lambda: gpu(box, 1)["outside"] is None, "the warning is taken back", LONG)
             wait_for(lambda: "may go on using GPU 1" in desk.text(), "and he is told", LONG)
             assert p.poll() is None and gpu(box, 1)["ends"] is None
-            assert len(events(box, "outside_spared")) == 1
+            assert len(wait_for(lambda: events(box, "outside_spared"), "an event", LONG)) == 1
 
 
 def test_warned_only_and_shown_only(place):

@@ -33,6 +33,9 @@ static void verdicts(void **state) {
     X(FREE, f.utilisation = 0.1)                                                                                       \
     X(FREE, f.utilisation = 1; f.end_ns = f.now_ns - SECOND + 1) /* the figure of who just left */                     \
     X(BUSY, f.utilisation = 1; f.end_ns = f.now_ns - SECOND)                                                           \
+    X(STRAY, f.stray = 1)                                                                                              \
+    X(STRAY, f.stray = 1; f.ours = 1; f.is_granted = true) /* to another */                                            \
+    X(FOREIGN, f.stray = 1; f.foreign = 1)                                                                             \
     X(HOT, f.is_hot = true)                                                                                            \
     X(FOREIGN, f.is_hot = true; f.foreign = 1)                                                                         \
     X(LOST, f.is_lost = true; f.foreign = 1)                                                                           \
