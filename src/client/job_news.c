@@ -106,7 +106,7 @@ bool job_news_read(const struct json_tree *root, int64_t element, struct job_new
         n.is_over = n.is_running = false;
         n.elements = 1;
         snprintf(n.state, sizeof n.state, "%s", job_state_name(is_job_over ? JOB_CANCELLED : JOB_WAITING));
-        if (run) read_run(run, &n);
+        if (run && !json_tree_is_true(json_tree_get(run, "again"))) read_run(run, &n); /* else another try follows */
         read_state(&n);
     }
     *ret = n;

@@ -167,7 +167,7 @@ static void put_starts(const struct json_tree *j, int64_t now_ns, struct table_c
     double at = job_number(j, "starts_at");
     char text[WHEN_TEXT];
     if (!(at > 0)) {
-        put(c, "?");
+        if (strcmp(job_text(j, "state"), job_state_name(JOB_HELD)) != 0) put(c, "not known");
         return;
     }
     when_text((int64_t)(at * 1e9), now_ns, text);

@@ -11,6 +11,7 @@
 #include "client/text.h"
 #include "client/when.h"
 #include "model/duration.h"
+#include "model/job.h"
 
 enum { LABEL_WIDTH = 12 };
 
@@ -134,6 +135,20 @@ static void line_pairs(const struct page *p, const char *label, const struct jso
     line(p, label, s.text);
 }
 
+/* "20: 3 done, 1 running, 16 waiting" */
+static void line_elements(const struct page *p) {
+    AUTO(buf_done) struct buf text = {0};
+    const struct json_tree *counts = json_tree_get(p->j, "elements");
+    double total = job_number(counts, "total");
+    if (isnan(total)) return;
+    buf_printf(&text, "%.0f", total);
+    for (enum job_state s = JOB_STATE_COUNT; s-- > 0;) {
+        double n = job_number(counts, job_state_name(s));
+        if (n > 0) buf_printf(&text, "%s%.0f %s", strchr(text.s, ':') ? ", " : ": ", n, job_state_name(s));
+    }
+    line(p, "elements", text.s);
+}
+
 static void head(const struct page *p) {
     struct table_cell id = {0}, state = {0};
     job_cell_id.put(p->j, p->now_ns, &id);
@@ -162,7 +177,7 @@ static void wishes(const struct page *p) {
     job_list(json_tree_get(p->j, "after"), text, sizeof text);
     line(p, "after", text);
     line_text(p, "array", "array");
-    line_pairs(p, "elements", json_tree_get(p->j, "elements"));
+    line_elements(p);
     line_pairs(p, "labels", json_tree_get(p->j, "labels"));
     if (job_number(p->j, "retries") > 0) {
         snprintf(text, sizeof text, "%.0f; attempt %.0f", job_number(p->j, "retries"), job_number(p->j, "attempt"));

@@ -129,6 +129,7 @@ static void put_run(struct buf *b, const struct queue *q, const struct job_spec 
     unsigned why = is_over ? w->reason : r->stop;
     put_text(b, "reason", why != JOB_BY_ITSELF && why < JOB_REASON_COUNT ? job_reason_text((enum job_reason)why) : "");
     put_text(b, "text", w->text);
+    json_pair_bool(b, "again", r->again);
     put_real(b, "gpu_seconds", w->gpu_seconds, 0.001);
     put_real(b, "energy_joules", w->energy_joules, 0.1);
     put_real(b, "cpu_seconds", w->cpu_seconds, 0.001);

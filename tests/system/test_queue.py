@@ -276,6 +276,19 @@ def test_the_log_of_another_machine_is_followed(server, node):
     assert got.returncode == 2 and f"job {b} is on lab: attach to it there" in got.stderr
 
 
+def test_an_element_that_is_tried_again_is_not_over(server, node):
+    a = node.submit(job_record(("hold",), retries=1, array="1-2"))["first"]
+    wait_for(lambda: len(node.books.starts) == 2, "both run")
+    p = subprocess.Popen([str(GPUMGR), "wait", f"{a}.2", "--dir", str(server.dir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env=clean_env())
+    node.finish((a, 1, 1), 3)
+    wait_for(lambda: (a, 1, 2) in node.books.runs and node.books.state((a, 1, 2)) == RUNNING, "it is tried again", 60)
+    assert p.poll() is None, p.communicate()
+    node.finish((a, 1, 2), 4)
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 4, err
+
+
 def lose(server, node, count=1):
     """Jobs that run on a machine which then goes away."""
     first = node.submit(*[job_record(("hold",)) for _ in range(count)])["first"]
