@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "model/duration.h"
+#include "model/job_code.h"
 #include "model/job_rules.h"
 #include "model/ui.h"
-#include "model/wire_code.h"
 
 #define RECORD_VERSION 1
 #define OURS "gpumgr."
@@ -133,47 +133,15 @@ int container_spec_check(const struct container_spec *s, struct error *e) {
 
 /* ---- records ---- */
 
-static void put_text(struct buf *b, const char *text) {
-    out_u32(b, (uint32_t)strlen(text));
-    buf_add(b, text, strlen(text) + 1);
-}
-
-static void put_words(struct buf *b, const struct job_words *w) {
-    out_u32(b, w->count);
-    out_u32(b, (uint32_t)w->len);
-    if (w->len) buf_add(b, w->s, w->len);
-}
-
 void container_spec_encode(const struct container_spec *s, struct buf *b) {
     out_u8(b, RECORD_VERSION);
     out_u32(b, s->given);
     const char *texts[] = {s->name, s->image, s->cwd, s->deadline, s->period, s->ui, s->restart};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) put_text(b, texts[i]);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) out_record_text(b, texts[i]);
     const struct job_words *lists[] = {&s->command, &s->env, &s->mounts, &s->labels, &s->scope};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) put_words(b, lists[i]);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) out_record_words(b, lists[i]);
     out_i32(b, s->gpus);
     out_u8(b, s->is_shared);
-}
-
-static const char *get_text(struct wire_in *in) {
-    size_t n = in_u32(in);
-    const uint8_t *p = n < CONTAINER_RECORD_MAX ? in_take(in, n + 1) : NULL;
-    if (p && !p[n] && !memchr(p, 0, n)) return (const char *)p;
-    in->is_bad = true;
-    return "";
-}
-
-static struct job_words get_words(struct wire_in *in) {
-    uint32_t count = in_u32(in);
-    size_t len = in_u32(in);
-    const uint8_t *p = in_take(in, len);
-    if (!p || !len) {
-        in->is_bad |= count != 0;
-        return (struct job_words){.s = ""};
-    }
-    const struct buf bytes = {.s = (char *)(uintptr_t)p, .len = len};
-    in->is_bad |= p[len - 1] != 0 || count > JOB_WORDS_MAX || job_words_of(&bytes).count != count;
-    return (struct job_words){.s = (const char *)p, .len = len, .count = count};
 }
 
 int container_spec_decode(const void *record, size_t len, struct container_spec *ret, struct error *e) {
@@ -184,9 +152,9 @@ int container_spec_decode(const void *record, size_t len, struct container_spec 
     if (version != RECORD_VERSION) return fail(e, -EPROTO, "a container's record of version %u", version);
     s.given = in_u32(&in);
     const char **texts[] = {&s.name, &s.image, &s.cwd, &s.deadline, &s.period, &s.ui, &s.restart};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) *texts[i] = get_text(&in);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) *texts[i] = in_record_text(&in);
     struct job_words *lists[] = {&s.command, &s.env, &s.mounts, &s.labels, &s.scope};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) *lists[i] = get_words(&in);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) *lists[i] = in_record_words(&in);
     s.gpus = in_i32(&in);
     uint8_t shared = in_u8(&in);
     if (in.is_bad || in.at != in.end || shared > 1 || s.given >= BIT(CONTAINER_KEY_COUNT))

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/wire_code.h"
+#include "model/job_code.h"
 
 /* 1: up to is_pty. 2: and then what most jobs do not have, each behind its tag, in the order of the tags, only what is there. So a
  * job that has nothing of it is the same bytes as ever. */
@@ -81,45 +81,33 @@ void job_name_make(const struct job_spec *s, char ret[JOB_NAME_MAX]) {
 
 /* ---- records ---- */
 
-static void put_text(struct buf *b, const char *text) {
-    size_t n = text ? strlen(text) : 0;
-    out_u32(b, (uint32_t)n);
-    buf_add(b, text ? text : "", n + 1);
-}
-
-static void put_words(struct buf *b, const struct job_words *w) {
-    out_u32(b, w->count);
-    out_u32(b, (uint32_t)w->len);
-    if (w->len) buf_add(b, w->s, w->len);
-}
-
 static bool has_more(const struct job_spec *s) { return s->repeat.count || s->service.count || (s->ui && s->ui[0]); }
 
 static void put_more(struct buf *b, const struct job_spec *s) {
     if (s->repeat.count) {
         out_u8(b, MORE_REPEAT);
-        put_words(b, &s->repeat);
+        out_record_words(b, &s->repeat);
     }
     if (s->service.count) {
         out_u8(b, MORE_SERVICE);
-        put_words(b, &s->service);
+        out_record_words(b, &s->service);
     }
     if (s->ui && s->ui[0]) {
         out_u8(b, MORE_UI);
-        put_text(b, s->ui);
+        out_record_text(b, s->ui);
     }
 }
 
 void job_encode(const struct job_spec *s, struct buf *b) {
     out_u8(b, has_more(s) ? RECORD_MORE : RECORD_VERSION);
-    put_text(b, s->name);
-    put_words(b, &s->command);
-    put_text(b, s->image);
-    put_words(b, &s->mounts);
-    put_words(b, &s->env);
-    put_text(b, s->cwd);
+    out_record_text(b, s->name);
+    out_record_words(b, &s->command);
+    out_record_text(b, s->image);
+    out_record_words(b, &s->mounts);
+    out_record_words(b, &s->env);
+    out_record_text(b, s->cwd);
     out_i32(b, s->gpus);
-    put_words(b, &s->scope);
+    out_record_words(b, &s->scope);
     out_u64(b, s->memory_bytes);
     out_u64(b, s->share_bytes);
     out_u8(b, (uint8_t)s->share_over);
@@ -128,35 +116,13 @@ void job_encode(const struct job_spec *s, struct buf *b) {
     out_i64(b, s->finish_by_ns);
     out_i64(b, s->time_limit_ns);
     out_i32(b, s->retries);
-    put_words(b, &s->after);
-    put_text(b, s->array);
-    put_words(b, &s->sweep);
-    put_words(b, &s->labels);
-    put_words(b, &s->notify);
+    out_record_words(b, &s->after);
+    out_record_text(b, s->array);
+    out_record_words(b, &s->sweep);
+    out_record_words(b, &s->labels);
+    out_record_words(b, &s->notify);
     out_u8(b, s->is_pty);
     put_more(b, s);
-}
-
-static const char *get_text(struct wire_in *in) {
-    size_t n = in_u32(in);
-    const uint8_t *p = n < JOB_RECORD_MAX ? in_take(in, n + 1) : NULL;
-    if (p && !p[n] && !memchr(p, 0, n)) return (const char *)p;
-    in->is_bad = true;
-    return "";
-}
-
-static struct job_words get_words(struct wire_in *in) {
-    uint32_t count = in_u32(in);
-    size_t len = in_u32(in);
-    const uint8_t *p = in_take(in, len);
-    if (!p || len == 0) {
-        in->is_bad |= count != 0;
-        return (struct job_words){.s = ""};
-    }
-    struct job_words w = {.s = (const char *)p, .len = len, .count = count};
-    const struct buf bytes = {.s = (char *)(uintptr_t)p, .len = len};
-    in->is_bad |= p[len - 1] != 0 || count > JOB_WORDS_MAX || job_words_of(&bytes).count != count;
-    return w;
 }
 
 static bool get_flag(struct wire_in *in) {
@@ -166,14 +132,14 @@ static bool get_flag(struct wire_in *in) {
 }
 
 static void get_spec(struct wire_in *in, struct job_spec *s) {
-    s->name = get_text(in);
-    s->command = get_words(in);
-    s->image = get_text(in);
-    s->mounts = get_words(in);
-    s->env = get_words(in);
-    s->cwd = get_text(in);
+    s->name = in_record_text(in);
+    s->command = in_record_words(in);
+    s->image = in_record_text(in);
+    s->mounts = in_record_words(in);
+    s->env = in_record_words(in);
+    s->cwd = in_record_text(in);
     s->gpus = in_i32(in);
-    s->scope = get_words(in);
+    s->scope = in_record_words(in);
     s->memory_bytes = in_u64(in);
     s->share_bytes = in_u64(in);
     s->share_over = get_flag(in) ? JOB_OVER_END : JOB_OVER_WARN;
@@ -182,11 +148,11 @@ static void get_spec(struct wire_in *in, struct job_spec *s) {
     s->finish_by_ns = in_i64(in);
     s->time_limit_ns = in_i64(in);
     s->retries = in_i32(in);
-    s->after = get_words(in);
-    s->array = get_text(in);
-    s->sweep = get_words(in);
-    s->labels = get_words(in);
-    s->notify = get_words(in);
+    s->after = in_record_words(in);
+    s->array = in_record_text(in);
+    s->sweep = in_record_words(in);
+    s->labels = in_record_words(in);
+    s->notify = in_record_words(in);
     s->is_pty = get_flag(in);
 }
 
@@ -198,13 +164,13 @@ static void get_more(struct wire_in *in, struct job_spec *s) {
         in->is_bad |= tag <= last;
         last = tag;
         if (tag == MORE_REPEAT) {
-            s->repeat = get_words(in);
+            s->repeat = in_record_words(in);
             in->is_bad |= !s->repeat.count;
         } else if (tag == MORE_SERVICE) {
-            s->service = get_words(in);
+            s->service = in_record_words(in);
             in->is_bad |= !s->service.count;
         } else if (tag == MORE_UI) {
-            s->ui = get_text(in);
+            s->ui = in_record_text(in);
             in->is_bad |= !s->ui[0];
         } else {
             in->is_bad = true;

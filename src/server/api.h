@@ -81,11 +81,14 @@ int api_notifications_test(struct call *c, struct error *e);
 
 /* api_ui.c */
 extern const struct route_field api_ui_query[];
+/* Opens one, and answers with its address. */
+struct proxy_target;
+int api_ui_open(struct call *c, const struct proxy_target *t, struct error *e) MUST_CHECK;
 int api_job_ui(struct call *c, struct error *e);
 
 /* api_jobs.c */
-extern const struct route_field api_job_query[], api_jobs_query[], api_submit_query[], api_cancel_query[], api_job_body[],
-    api_priority_body[];
+extern const struct route_field api_job_query[], api_jobs_query[], api_submit_query[], api_cancel_query[],
+    api_job_body[], api_priority_body[];
 struct queue_who;
 struct queue_who api_who(const struct call *c); /* as the queue knows callers */
 struct queue_who api_who_of(const struct auth *a, const struct caller *who);

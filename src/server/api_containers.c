@@ -13,11 +13,13 @@
 #include "model/duration.h"
 #include "model/ui.h"
 #include "server/api.h"
+#include "server/follow.h"
 #include "server/proxy.h"
 #include "server/server.h"
 
-enum { FOLLOW_MS = 500, FOLLOWERS_MAX = 256, LINES_MAX = 2000, LINES_USUAL = 200 };
+enum { LINES_MAX = 2000, LINES_USUAL = 200 };
 
+#define AGAIN_NS (450 * NS_PER_MS)
 #define NODE_FIELD                                                                                                     \
     { "node", FIELD_TEXT, false, "On which machine; needed where there are several" }
 
@@ -168,7 +170,7 @@ static void text_of(struct json_slice object, const char *key, char *ret, size_t
 }
 
 static int open_ui(struct call *c, const struct wire_container_answer *a, const char *node, struct error *e) {
-    AUTO(buf_done) struct buf body = {0}, url = {0};
+    AUTO(buf_done) struct buf body = {0};
     struct proxy_target t = {.open.kind = WIRE_STREAM_CONTAINER};
     char ui[300];
     if (a && a->len) buf_add(&body, a->body, a->len);
@@ -182,14 +184,7 @@ static int open_ui(struct call *c, const struct wire_container_answer *a, const 
     snprintf(t.node, sizeof t.node, "%s", node);
     int r = ui_parse(ui, &t.ui, e);
     t.open.port = (uint16_t)t.ui.port;
-    if (r >= 0) r = proxy_open(c->server->proxy, c, &t, &url, e);
-    if (r < 0) return r;
-    json_open(&c->out, '{');
-    json_pair_str(&c->out, "url", url.s);
-    json_pair_str(&c->out, "path", t.ui.path);
-    json_close(&c->out, '}');
-    buf_putc(&c->out, '\n');
-    return 0;
+    return r < 0 ? r : api_ui_open(c, &t, e);
 }
 
 static void ui_came(void *ctx, int result, const struct wire_container_answer *a, const char *sentence) {
@@ -351,22 +346,14 @@ int api_containers_gpu(struct call *c, struct error *e) {
 /* ---- a log ---- */
 
 struct reading {
-    struct reading *next;
+    struct follower is; /* once it is a stream */
     struct server *server;
-    struct call *call;            /* until it is answered, or became a stream */
-    struct http_request *request; /* of a stream; NULL: its reader is gone */
+    struct call *call; /* until it is answered, or became a stream */
     char node[64];
     struct wire_container_call ask;
-    bool is_follow, is_asking, is_over;
+    bool is_follow;
+    int64_t next_ns; /* an engine reads its whole file for each question: not more often than twice a second */
 };
-
-static struct reading *followers; /* streams, on the loop's thread */
-static unsigned follower_count;
-
-static void reader_gone(struct http_request *r) {
-    struct reading *d = r->ctx;
-    d->request = NULL;
-}
 
 static void stream_say(struct reading *d, const char *event, const char *key, const char *text) {
     AUTO(buf_done) struct buf b = {0};
@@ -375,9 +362,7 @@ static void stream_say(struct reading *d, const char *event, const char *key, co
     if (key) json_pair_str(&b, key, text);
     json_close(&b, '}');
     buf_puts(&b, "\n\n");
-    struct http_shared *bytes = http_shared_new(b.s, b.len);
-    http_stream_write(d->request, bytes);
-    http_shared_drop(bytes);
+    follow_say(&d->is, &b);
 }
 
 static void stream_part(struct reading *d, const struct wire_container_answer *a) {
@@ -388,8 +373,8 @@ static void stream_part(struct reading *d, const struct wire_container_answer *a
     if (text.len) stream_say(d, "log", "text", text.s);
     d->ask.since_ns = a->since_ns;
     d->ask.lines = 0; /* all that came since */
-    d->is_over = a->is_over;
-    if (d->is_over && d->request) stream_say(d, "end", NULL, NULL);
+    d->is.is_over = a->is_over;
+    if (d->is.is_over && d->is.request) stream_say(d, "end", NULL, NULL);
 }
 
 static void follow_log(struct reading *d);
@@ -398,7 +383,7 @@ static void log_came(void *ctx, int result, const struct wire_container_answer *
     struct reading *d = ctx;
     struct call *c = d->call;
     struct error e = {0};
-    d->is_asking = false;
+    d->is.is_asking = false;
     if (result < 0) fail(&e, result, "%s", sentence);
     if (c && (result < 0 || !d->is_follow)) {
         if (result >= 0 && c->request) {
@@ -413,10 +398,10 @@ static void log_came(void *ctx, int result, const struct wire_container_answer *
         return;
     }
     if (c) follow_log(d);
-    if (d->request && result >= 0) stream_part(d, a);
-    if (d->request && result < 0 && result != -ENOTCONN && result != -ETIMEDOUT) {
+    if (d->is.request && result >= 0) stream_part(d, a);
+    if (d->is.request && result < 0 && result != -ENOTCONN && result != -ETIMEDOUT) {
         stream_say(d, "end", "error", sentence);
-        d->is_over = true;
+        d->is.is_over = true;
     }
 }
 
@@ -424,43 +409,27 @@ static int ask_log(struct reading *d, struct error *e) {
     struct live_node *n = live_find_node(&d->server->live, d->node);
     if (!n) return fail(e, -ENOENT, "no machine %s is known", d->node);
     int r = containers_ask(d->server->containers, n, &d->ask, log_came, d, e);
-    d->is_asking = r >= 0;
+    d->is.is_asking = r >= 0;
     return r;
 }
 
-static void followers_tick(void *ctx) {
+static void ask_again(struct follower *f) {
+    struct reading *d = (struct reading *)f;
     struct error ignored;
-    for (struct reading **at = &followers; *at;) {
-        struct reading *d = *at;
-        if (!d->is_asking && d->request && !d->is_over) (void)!ask_log(d, &ignored);
-        if (d->is_asking || (d->request && !d->is_over)) {
-            at = &d->next;
-            continue;
-        }
-        *at = d->next;
-        follower_count--;
-        if (d->request) http_stream_end(d->request);
-        free(d);
-    }
+    int64_t now_ns = clock_boot_ns();
+    if (now_ns < d->next_ns) return;
+    d->next_ns = now_ns + AGAIN_NS;
+    (void)!ask_log(d, &ignored);
 }
 
+static void drop_reading(struct follower *f) { free(f); }
+
 static void follow_log(struct reading *d) {
-    static bool has_timer;
     struct call *c = d->call;
-    d->request = c->request;
     d->call = NULL;
-    if (!has_timer) loop_every(d->server->loop, FOLLOW_MS, followers_tick, NULL);
-    has_timer = true;
-    d->next = followers;
-    followers = d;
-    follower_count++;
-    if (d->request) {
-        d->request->ctx = d;
-        http_add_field(d->request, "X-Accel-Buffering", "no");
-        http_stream_begin(d->request, "text/event-stream");
-        http_on_gone(d->request, reader_gone);
-    }
-    call_free(c);
+    d->is.ask = ask_again;
+    d->is.drop = drop_reading;
+    follow_begin(d->server->loop, &d->is, c);
 }
 
 int api_container_log(struct call *c, struct error *e) {
@@ -468,8 +437,8 @@ int api_container_log(struct call *c, struct error *e) {
     double lines = 0;
     int r = call_query_number(c, "tail", 1, LINES_MAX, LINES_USUAL, &lines, e);
     if (r >= 0) r = api_container_node(c, &n, e);
+    if (r >= 0) r = follow_check(e);
     if (r < 0) return r;
-    if (follower_count >= FOLLOWERS_MAX) return fail(e, -EAGAIN, "too many logs are followed");
     struct reading *d = calloc(1, sizeof *d);
     if (!d) abort();
     *d = (struct reading){.server = c->server, .call = c, .is_follow = is_true(call_query(c, "follow"))};

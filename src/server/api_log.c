@@ -8,9 +8,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "server/api.h"
+#include "server/follow.h"
 #include "server/server.h"
 
-enum { FOLLOW_MS = 250, FOLLOWERS_MAX = 256, PART = 64 << 10 };
+enum { PART = 64 << 10 };
 
 const struct route_field api_log_query[] = {
     {"element",                             FIELD_NUMBER, false, "Of an array: this element"},
@@ -21,35 +22,20 @@ const struct route_field api_log_query[] = {
 };
 
 struct reading {
-    struct reading *next;
+    struct follower is; /* once it is a stream */
     struct server *server;
-    struct call *call;            /* until it is answered, or became a stream */
-    struct http_request *request; /* of a stream; NULL: its reader is gone */
+    struct call *call; /* until it is answered, or became a stream */
     char node[64];
     struct wire_run_key key;
     int64_t id, number; /* number: of its element, as people see it; -1: the only one */
     uint64_t offset;
-    bool is_follow, is_asking, is_over, is_found;
+    bool is_follow, is_found;
     struct queue_who who;
     char account[64];
     struct error error;
 };
 
-static struct reading *followers; /* streams, on the loop's thread */
-static unsigned follower_count;
-
 /* ---- streams ---- */
-
-static void reader_gone(struct http_request *r) {
-    struct reading *d = r->ctx;
-    d->request = NULL;
-}
-
-static void stream_say(struct reading *d, const struct buf *b) {
-    struct http_shared *bytes = http_shared_new(b->s, b->len);
-    http_stream_write(d->request, bytes);
-    http_shared_drop(bytes);
-}
 
 /* Bytes of a character that is not whole yet: they come with the next part. */
 static uint32_t whole_characters(const uint8_t *s, uint32_t n) {
@@ -83,43 +69,20 @@ static void stream_part(struct reading *d, const struct wire_log *l) {
     }
     bool is_end = l->is_over && d->offset >= l->total;
     if (is_end) buf_printf(&b, "event: end\ndata:{\"total\":%llu}\n\n", (unsigned long long)l->total);
-    if (b.len) stream_say(d, &b);
-    d->is_over = is_end;
-    if (n && !is_end && d->request) ask_part(d);
+    if (b.len) follow_say(&d->is, &b);
+    d->is.is_over = is_end;
+    if (n && !is_end && d->is.request) ask_part(d);
 }
 
-static void followers_tick(void *ctx) {
-    for (struct reading **at = &followers; *at;) {
-        struct reading *d = *at;
-        if (!d->is_asking && d->request && !d->is_over) ask_part(d);
-        if (d->is_asking || (d->request && !d->is_over)) {
-            at = &d->next;
-            continue;
-        }
-        *at = d->next;
-        follower_count--;
-        if (d->request) http_stream_end(d->request);
-        free(d);
-    }
-}
+static void ask_again(struct follower *f) { ask_part((struct reading *)f); }
+static void drop_reading(struct follower *f) { free(f); }
 
 static void follow(struct reading *d) {
-    static bool has_timer;
     struct call *c = d->call;
-    d->request = c->request;
     d->call = NULL;
-    if (!has_timer) loop_every(d->server->loop, FOLLOW_MS, followers_tick, NULL);
-    has_timer = true;
-    d->next = followers;
-    followers = d;
-    follower_count++;
-    if (d->request) {
-        d->request->ctx = d;
-        http_add_field(d->request, "X-Accel-Buffering", "no");
-        http_stream_begin(d->request, "text/event-stream");
-        http_on_gone(d->request, reader_gone);
-    }
-    call_free(c);
+    d->is.ask = ask_again;
+    d->is.drop = drop_reading;
+    follow_begin(d->server->loop, &d->is, c);
 }
 
 /* ---- one part ---- */
@@ -140,7 +103,7 @@ static void reply_part(struct reading *d, const struct wire_log *l) {
 
 static void log_came(void *ctx, int result, const struct wire_log *l, const char *sentence) {
     struct reading *d = ctx;
-    d->is_asking = false;
+    d->is.is_asking = false;
     if (d->call && result >= 0) {
         reply_part(d, l);
     } else if (d->call) {
@@ -149,17 +112,17 @@ static void log_came(void *ctx, int result, const struct wire_log *l, const char
         fail(&e, result, "%s", sentence);
         free(d);
         call_end(c, result, &e);
-    } else if (d->request && result >= 0) {
+    } else if (d->is.request && result >= 0) {
         stream_part(d, l);
-    } else if (d->request && result != -ENOTCONN && result != -ETIMEDOUT) {
+    } else if (d->is.request && result != -ENOTCONN && result != -ETIMEDOUT) {
         AUTO(buf_done) struct buf b = {0};
         buf_puts(&b, "event: end\ndata:");
         json_open(&b, '{');
         json_pair_str(&b, "error", sentence);
         json_close(&b, '}');
         buf_puts(&b, "\n\n");
-        stream_say(d, &b);
-        d->is_over = true;
+        follow_say(&d->is, &b);
+        d->is.is_over = true;
     }
 }
 
@@ -167,8 +130,8 @@ static void log_came(void *ctx, int result, const struct wire_log *l, const char
 static void ask_part(struct reading *d) {
     struct wire_log_ask ask = {.key = d->key, .offset = d->offset, .len = PART};
     struct error e;
-    d->is_asking = true;
-    if (queue_log(d->server->queue, d->node, &ask, log_came, d, &e) < 0) d->is_asking = false;
+    d->is.is_asking = true;
+    if (queue_log(d->server->queue, d->node, &ask, log_came, d, &e) < 0) d->is.is_asking = false;
 }
 
 /* ---- which run ---- */
@@ -238,7 +201,8 @@ int api_job_log(struct call *c, struct error *e) {
     errno = 0;
     int64_t id = strtoll(c->param[0], &end, 10);
     if (errno || *end || id <= 0) return fail(e, -ENOENT, "%.30s is no job's number", c->param[0]);
-    if (follower_count >= FOLLOWERS_MAX) return fail(e, -EAGAIN, "too many logs are followed");
+    r = follow_check(e);
+    if (r < 0) return r;
     struct reading *d = calloc(1, sizeof *d);
     if (!d) abort();
     *d = (struct reading){

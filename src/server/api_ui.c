@@ -15,8 +15,19 @@ const struct route_field api_ui_query[] = {
     {0   }
 };
 
-int api_job_ui(struct call *c, struct error *e) {
+int api_ui_open(struct call *c, const struct proxy_target *t, struct error *e) {
     AUTO(buf_done) struct buf url = {0};
+    int r = proxy_open(c->server->proxy, c, t, &url, e);
+    if (r < 0) return r;
+    json_open(&c->out, '{');
+    json_pair_str(&c->out, "url", url.s);
+    json_pair_str(&c->out, "path", t->ui.path);
+    json_close(&c->out, '}');
+    buf_putc(&c->out, '\n');
+    return 0;
+}
+
+int api_job_ui(struct call *c, struct error *e) {
     const struct queue_who who = api_who(c);
     struct proxy_target t = {.open.kind = WIRE_STREAM_RUN};
     struct queue_ui u;
@@ -31,12 +42,5 @@ int api_job_ui(struct call *c, struct error *e) {
     memcpy(t.node, u.node, sizeof t.node);
     snprintf(t.title, sizeof t.title, "%s", u.title);
     snprintf(t.owner, sizeof t.owner, "%s", u.owner);
-    r = proxy_open(c->server->proxy, c, &t, &url, e);
-    if (r < 0) return r;
-    json_open(&c->out, '{');
-    json_pair_str(&c->out, "url", url.s);
-    json_pair_str(&c->out, "path", t.ui.path);
-    json_close(&c->out, '}');
-    buf_putc(&c->out, '\n');
-    return 0;
+    return api_ui_open(c, &t, e);
 }
