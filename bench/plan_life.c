@@ -104,13 +104,16 @@ const struct plan_world *life_world(struct life *l) {
                                            .gpus = r->gpus,
                                            .share_bytes = j->share_bytes,
                                            .start_ns = r->start_ns,
-                                           .end_ns = ns ? r->start_ns + ns : 0};
+                                           .end_ns = l->end_of ? l->end_of(l, j, r->start_ns)
+                                                     : ns      ? r->start_ns + ns
+                                                               : 0};
     }
     memcpy(l->plan_user, l->user, l->users * sizeof *l->user);
     for (uint32_t i = 0; i < l->runs; i++)
         l->plan_user[l->job[l->run[i].job].user].usage_s +=
             (double)(l->now_ns - l->run[i].start_ns) / 1e9 * l->run[i].gpus;
     l->world = (struct plan_world){.now_ns = l->now_ns,
+                                   .policy = l->policy,
                                    .gpu = l->gpu,
                                    .run = l->plan_run,
                                    .job = l->plan_job,

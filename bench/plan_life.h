@@ -20,6 +20,7 @@ struct life_job {
     uint32_t elements, at_once;
     uint32_t started, over;
     int64_t first_start_ns, guess_ns; /* guess: the first estimate that it was told; 0: none */
+    int64_t naive_ns;                 /* and what dividing the work ahead by the GPUs says */
 };
 
 struct life_run {
@@ -33,6 +34,10 @@ struct life {
     uint64_t seed;
     int64_t now_ns;
     struct plan *plan;
+    const struct plan_policy *policy; /* NULL: the usual one */
+    /* When a run is expected to end; NULL: as its job was expected to take. */
+    int64_t (*end_of)(const struct life *l, const struct life_job *j, int64_t start_ns);
+    void *ctx;
     struct plan_gpu *gpu;
     struct plan_user *user;
     uint32_t gpus, users;

@@ -22,7 +22,8 @@ void likes_done(struct likes *l);
 uint64_t likes_key(const char *user, const char *detail);
 void likes_add(struct likes *l, uint64_t key, int64_t took_ns);
 
-/* The median of those that took longer than so far; 0: none did. */
+/* The mean of those that took longer than so far, without the extremes: waits are sums, and a median would be too little for
+ * those. 0: none did. */
 int64_t likes_ns(const struct likes *l, uint64_t key, int64_t so_far_ns);
 
 /* By its own kind; else its limit (0: it has none), which is somebody's word; else by what its user runs. 0: nobody knows. */
