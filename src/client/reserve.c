@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/json_tree.h"
+#include "base/zone_file.h"
 #include "client/amount.h"
 #include "client/command.h"
 #include "client/job_table.h"
@@ -25,19 +25,6 @@ struct wish {
 };
 
 /* ---- adding ---- */
-
-/* The zone that this machine's clocks show, by the name that other programs know it by. */
-static void zone_here(char *ret, size_t room) {
-    const char *tz = getenv("TZ");
-    char link[300];
-    ssize_t n = readlink("/etc/localtime", link, sizeof link - 1);
-    link[n > 0 ? n : 0] = 0;
-    const char *behind = strstr(link, "zoneinfo/");
-    if (tz && *tz && *tz != '/')
-        snprintf(ret, room, "%s", tz[0] == ':' ? tz + 1 : tz);
-    else
-        snprintf(ret, room, "%s", behind ? behind + strlen("zoneinfo/") : "UTC");
-}
 
 /* daily, weekdays, weekly: as often as that at the time at which it begins. */
 static void every_text(const char *every, int64_t from_ns, char *ret, size_t room) {
@@ -95,7 +82,7 @@ static int body_of(const struct wish *w, struct buf *b, struct error *e) {
         if (texts[i].text) json_pair_str(b, texts[i].key, texts[i].text);
     if (w->every) {
         every_text(w->every, from_ns, every, sizeof every);
-        zone_here(zone, sizeof zone);
+        zone_file_local(zone, sizeof zone);
         json_pair_str(b, "every", every);
         json_pair_str(b, "zone", w->zone ? w->zone : zone);
     }

@@ -8,12 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/zone_file.h"
 #include "server/state_sql.h"
 
 #define KEEP_S (31 * 86400)
-#define ZONE_BYTES_MAX (256 << 10)
 
 static char *copy(const char *text) {
     char *s = strdup(text ? text : "");
@@ -38,11 +37,9 @@ void reserves_done(struct reserves *r) {
 
 static int zone_read(const char *name, struct zone *ret, struct error *e) {
     AUTO(buf_done) struct buf bytes = {0};
-    char path[300];
     if (!*name || strcmp(name, "UTC") == 0) return 0;
     if (!zone_name_is_good(name)) return fail(e, -EINVAL, "zone: \"%.40s\" is no name of a time zone", name);
-    snprintf(path, sizeof path, "/usr/share/zoneinfo/%.200s", name);
-    int r = file_read(path, ZONE_BYTES_MAX, &bytes, e);
+    int r = zone_file_read(name, ZONE_FILE_MAX, &bytes, e);
     if (r < 0) return fail(e, -EINVAL, "zone: this machine has no time zone %.60s", name);
     r = zone_parse(bytes.s, bytes.len, ret, e);
     return r < 0 ? fail_in(e, r, "zone: %s", name) : 0;
