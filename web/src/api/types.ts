@@ -441,3 +441,35 @@ export interface Reservations {
   reservations: Reservation[];
   windows: ReservedWindow[];
 }
+
+/** A time of a repeating job: when, and what became of it. */
+export interface RepeatSlot {
+  at: number;
+  local: string;
+  outcome: string;
+  by_hand: boolean;
+  count: number;
+  job: number | null;
+}
+
+export interface RepeatTimes {
+  cron: string | null;
+  interval: string | null;
+  zone: string;
+  next: { at: number; local: string }[];
+}
+
+/** A repeating job, with what its jobs ask for. */
+export interface Repeat extends RepeatTimes {
+  id: number;
+  name: string;
+  state: 'on' | 'paused' | 'over' | 'in trouble';
+  problem: string | null;
+  user: string;
+  account: string | null;
+  late_s: number;
+  overlap: 'skip' | 'queue' | 'cancel';
+  open_jobs: number[];
+  slots: RepeatSlot[];
+  command: string[];
+}

@@ -25,7 +25,7 @@ export const isOver = (j: Job): boolean => ['done', 'bad', 'cancelled'].includes
 export const jobKey = (j: { id: number; element: number | null }): string => (j.element === null ? String(j.id) : `${j.id}.${j.element}`);
 
 /** One's own, or anybody's for an administrator. The server has the last word. */
-export function mayControl(j: Job, who: Session['user'] | undefined): boolean {
+export function mayControl(j: Pick<Job, 'account' | 'user'>, who: Session['user'] | undefined): boolean {
   return !!who && (who.role === 'admin' || j.account === who.name || (j.account === null && j.user === who.name));
 }
 
