@@ -17,7 +17,7 @@ before(async () => {
   chmodSync(simDir, 0o755);
   copyFileSync(new URL('../system/ui_app.py', import.meta.url), join(simDir, 'ui_app.py'));
   chmodSync(join(simDir, 'ui_app.py'), 0o644);
-  await sim('start', '--gpus', '2');
+  await sim('start', '--gpus', '4');
   process.env.GPUSIM_DIR = simDir;
   ({ gpumgr, context, troubles } = await here.begin('--gpu-library', join(build, 'sim/libnvidia-ml.so.1'), '--gpu-devices', join(simDir, 'dev'),
     '--guard.lock-dir', simDir, '--jobs.run-as', 'nobody', '--engines.docker', '', '--engines.podman', ''));
