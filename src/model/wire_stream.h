@@ -16,7 +16,7 @@
 
 #include "model/wire_run.h"
 
-#define WIRE_STREAM_WINDOW (256u << 10)
+#define WIRE_STREAM_WINDOW (512u << 10)
 #define WIRE_STREAM_DATA_MAX (64u << 10)
 #define WIRE_STREAMS_MAX 512 /* of one node */
 

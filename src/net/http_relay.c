@@ -16,8 +16,9 @@
 #include "net/listen.h"
 #include "net/tls.h"
 
-#define CONNS_MAX 256
+#define CONNS_MAX 128
 #define READ_AHEAD (128 * 1024)
+#define PIECE (64 * 1024)     /* of what goes up: fewer, larger ones are cheaper than as they came */
 #define WRITE_LOW (64 * 1024) /* bytes in the output below which more are asked for */
 #define IDLE_NS (60 * NS_PER_S)
 #define HEAD_NS (30 * NS_PER_S)
@@ -221,7 +222,7 @@ static void pump_up(struct relay_conn *c) {
     if (c->head_sent < c->head_up.len) return;
     while (c->state == PASS || c->state == TUNNEL) {
         room = s->room(c->up);
-        n = evbuffer_get_contiguous_space(in);
+        n = evbuffer_get_length(in) < PIECE ? evbuffer_get_length(in) : PIECE;
         if (n > room) n = room;
         if (!n || (c->state == PASS && c->is_up_done)) break;
         const char *bytes = (const char *)evbuffer_pullup(in, (ssize_t)n);
@@ -506,6 +507,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     if (c->next) c->next->back = &c->next;
     r->conns = c;
     r->count++;
+    bufferevent_set_max_single_read(bev, READ_AHEAD);
+    bufferevent_set_max_single_write(bev, READ_AHEAD);
     bufferevent_setcb(bev, on_read, on_written, on_event, c);
     bufferevent_setwatermark(bev, EV_READ, 0, READ_AHEAD);
     bufferevent_setwatermark(bev, EV_WRITE, WRITE_LOW, 0);

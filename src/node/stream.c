@@ -25,6 +25,7 @@
 #define CONNECT_MS 3000
 #define QUEUE_MAX (1u << 20) /* bytes that wait for the server: beyond this nobody here is read */
 #define TICK_MS 500
+#define READS_AT_ONCE 4
 
 struct stream {
     uint32_t id;
@@ -33,6 +34,7 @@ struct stream {
     struct buf out; /* what the server sent and nobody here has taken yet: at most a window */
     size_t sent;    /* of out */
     uint32_t room;  /* bytes that the server has room for */
+    bool is_dry;    /* nothing more was there just now */
     bool is_over;   /* no more will come from here; said */
     bool is_last;   /* no more will come from the server */
     bool is_shut;   /* and that was passed on */
@@ -160,6 +162,7 @@ static bool take_from(struct stream *s) {
     static char piece[WIRE_STREAM_DATA_MAX];
     size_t most = s->room < sizeof piece ? s->room : sizeof piece;
     ssize_t n = read(s->end.fd, piece, most);
+    s->is_dry = n < (ssize_t)most;
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (n > 0) {
         const struct wire_stream_data d = {s->id, (const uint8_t *)piece, (size_t)n};
@@ -351,7 +354,9 @@ static void on_streams(const struct pollfd *fds, const uint32_t *ids, unsigned c
         struct stream *s = fds[i].revents ? find(ids[i]) : NULL;
         if (!s || !s->is_open || s->end.fd != fds[i].fd) continue;
         if (fds[i].revents & (POLLOUT | POLLERR) && s->sent < s->out.len && pass_on(s)) continue;
-        if (fds[i].events & POLLIN && fds[i].revents & (POLLIN | POLLHUP | POLLERR)) (void)take_from(s);
+        if (!(fds[i].events & POLLIN) || !(fds[i].revents & (POLLIN | POLLHUP | POLLERR))) continue;
+        for (int k = 0; k < READS_AT_ONCE && !s->is_over && s->room; k++)
+            if (take_from(s) || s->is_dry) break;
     }
 }
 

@@ -124,7 +124,13 @@ void uplink_flush(struct uplink *u, int64_t now_ns) {
         u->sent += (size_t)n;
         u->moved_ns = now_ns;
     }
-    if (uplink_queued(u)) return;
+    if (uplink_queued(u)) {
+        if (u->sent < KEEP_BYTES || u->sent < u->out.len / 2) return;
+        memmove(u->out.s, u->out.s + u->sent, uplink_queued(u)); /* one who is never done must not grow for ever */
+        u->out.len -= u->sent;
+        u->sent = 0;
+        return;
+    }
     u->sent = 0;
     u->moved_ns = now_ns;
     if (u->out.cap > KEEP_BYTES)
@@ -134,7 +140,7 @@ void uplink_flush(struct uplink *u, int64_t now_ns) {
 }
 
 static void receive(struct uplink *u, int64_t now_ns) {
-    char piece[16384];
+    char piece[65536];
     ssize_t n = recv(u->fd, piece, sizeof piece, MSG_DONTWAIT);
     if (n > 0)
         wire_stream_add(&u->in, piece, (size_t)n);

@@ -201,7 +201,11 @@ static int take_for(const struct link_jobs *who, struct link *k, const struct wi
 
 static int take_frame(struct link *k, const struct wire_frame *f, struct error *e) {
     if (k->streams) return link_streams_take(k->streams, f, e);
-    if (f->type == WIRE_STREAM_HELLO && !k->node) return link_streams_new(k->links, k->bev, f, &k->streams, e);
+    if (f->type == WIRE_STREAM_HELLO && !k->node) {
+        bufferevent_set_max_single_read(k->bev, READ_MAX); /* many bytes, and nobody's readings wait for them */
+        bufferevent_set_max_single_write(k->bev, READ_MAX);
+        return link_streams_new(k->links, k->bev, f, &k->streams, e);
+    }
     if (k->node && k->node->link != k)
         return fail(e, -EPROTO, "another connection of node %s took over", k->node->name);
     if (f->type == WIRE_ORDER_RESULT && f->version == WIRE_VERSION) return take_result(k, f, e);

@@ -11,7 +11,7 @@
 #define OPEN_NS (10 * NS_PER_S)
 
 struct link_stream {
-    struct link_stream *next, **back;
+    struct link_stream *next, *before;
     struct link_streams *of;
     uint32_t id;
     struct link_stream_events events;
@@ -39,8 +39,11 @@ static struct link_stream *find(const struct link_streams *k, uint32_t id) {
 }
 
 static void stream_free(struct link_stream *s) {
-    *s->back = s->next;
-    if (s->next) s->next->back = s->back;
+    if (s->before)
+        s->before->next = s->next;
+    else
+        s->of->first = s->next;
+    if (s->next) s->next->before = s->before;
     s->of->count--;
     free(s);
 }
@@ -68,14 +71,13 @@ int link_stream_open(struct links *l, const char *node, struct wire_stream_open 
     struct link_stream *s = calloc(1, sizeof *s);
     if (!s) abort();
     *s = (struct link_stream){.next = k->first,
-                              .back = &k->first,
                               .of = k,
                               .id = o->id,
                               .events = *events,
                               .ctx = ctx,
                               .room = WIRE_STREAM_WINDOW,
                               .until_ns = clock_boot_ns() + OPEN_NS};
-    if (s->next) s->next->back = &s->next;
+    if (s->next) s->next->before = s;
     k->first = s;
     k->count++;
     AUTO(buf_done) struct buf b = {0};
