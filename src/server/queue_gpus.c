@@ -107,7 +107,9 @@ int queue_take_free(struct queue *q, struct live_node *n, const struct wire_fram
     queue_gpus_read(q);
     while (wire_next_free(&list, &is)) {
         struct queue_gpu *g = queue_gpu_find(q, is.uuid);
-        if (g && strcmp(g->node, n->name) == 0) g->is = is;
+        if (!g || strcmp(g->node, n->name) != 0) continue;
+        g->is = is;
+        if (is.verdict == OCCUPANCY_FREE) g->is_lent = false; /* whoever we let in has left */
     }
     queue_want_pass(q);
     return 0;

@@ -37,7 +37,7 @@ void queue_lease_end(struct queue *q, int64_t job, enum job_state as, queue_done
             w.reason = as == JOB_DONE ? JOB_BY_ITSELF : JOB_BY_CANCEL;
             for (uint16_t i = 0; i < r->gpus && as == JOB_DONE; i++) {
                 struct queue_gpu *g = queue_gpu_find(q, r->uuid[i]);
-                if (g) g->lent_pid = g->is.pid; /* he works there by our leave */
+                if (g) g->is_lent = g->is.verdict == OCCUPANCY_FOREIGN; /* he works there by our leave */
             }
             queue_run_end(q, r, &w);
         } else if (r) {

@@ -75,7 +75,7 @@ struct queue_gpu {
     bool is_here;     /* its node is connected and has it */
     bool is_wanted;   /* somebody waits for it, and its node was told */
     int64_t sound_ns; /* when an operator said that it is sound; 0: nobody did */
-    int32_t lent_pid; /* whom a lease let in, though his process is outside the queue */
+    bool is_lent;     /* a lease let somebody in, whose processes are outside the queue, and it was never free since */
 };
 
 #define QUEUE_WEEK_H 168

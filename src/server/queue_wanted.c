@@ -9,8 +9,7 @@
 /* Whom we let in ourselves is in nobody's way. A server that was started anew cannot know: then who was there before counts as
  * let in. */
 static bool is_lent(const struct queue *q, const struct queue_gpu *g) {
-    if (g->lent_pid && g->lent_pid == g->is.pid) return true;
-    return *q->settings->watchmen_listen && g->is.since_ns < q->begun_ns;
+    return g->is_lent || (*q->settings->watchmen_listen && g->is.since_ns < q->begun_ns);
 }
 
 static bool could_have(const struct queue_job *j, const struct queue_gpu *g) {

@@ -15,6 +15,7 @@ from link import HELLO, INVENTORY, LATEST, ROUND, WELCOME, Reader, frame, text
 
 SEALED, SUBMIT, CONTROL, RUN, LOG, FREE = range(30, 36)
 SEAL, SUBMITTED, CONTROLLED, GRANT, STOP, STORED, RUNS, LOG_ASK = range(140, 148)
+WANTED = 158
 ABSENT, STARTING, RUNNING, ENDING, ENDED = range(5)
 BY_ITSELF, BY_CANCEL, BY_TIME_LIMIT, BY_MEMORY, BY_IDLE, BY_START, BY_REBOOT, BY_SHIM, BY_PREEMPT = range(9)
 IS_FREE, IS_FOREIGN, IS_MEMORY, IS_BUSY, IS_HOT, IS_LOST, IS_UNHEALTHY, IS_CORDONED, IS_UNKNOWN = range(9)
@@ -75,6 +76,8 @@ class JobNode:
         self.verdict = {u: (IS_FREE, "") for u in self.uuids}
         self.user, self.uid = owner
         self.tells_free = tells_free
+        self.since = {}  # of verdicts that are older than their telling
+        self.wanted = None  # UUIDs that somebody waits for, as the server said last
         self.boot_id = f"{boot}-2222-3333-4444-555555555555"
         self.answers, self.stored, self.seals = {}, [], 0
         self.news = threading.Condition()
@@ -137,7 +140,7 @@ class JobNode:
         body = struct.pack("<H", len(self.uuids))
         for u in self.uuids:
             v, who = self.verdict[u]
-            body += record(text(u) + struct.pack("<BI", v, 1001 if who else 0xffffffff) + text(who) + struct.pack("<iQqq", 77 if who else 0, 0, time.time_ns(), 0))
+            body += record(text(u) + struct.pack("<BI", v, 1001 if who else 0xffffffff) + text(who) + struct.pack("<iQqq", 77 if who else 0, 0, self.since.get(u, time.time_ns()), 0))
         self.say(FREE, body)
 
     def memories(self):
@@ -211,6 +214,8 @@ class JobNode:
                 self.say(SEALED, struct.pack("<Qi", request, -13) + text("no Unix user is set for account nobody: see jobs.users_file"))
             else:
                 self.say(SEALED, struct.pack("<Qi", request, 0) + text("") + self.sealed(rec))
+        elif kind == WANTED:
+            self.wanted = [r.record().text() for _ in range(r.take("H"))]
         elif kind == LOG_ASK:
             request = r.take("Q")
             k = self.key(r)

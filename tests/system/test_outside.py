@@ -13,7 +13,10 @@ import pytest
 from desk import Desk
 from instance import Instance, is_alive
 from job_box import ADA, BOB, NO_ENGINES, gpumgr, queue, state, submit, verdicts
+from job_node import CANCEL, IS_FOREIGN, Books, JobNode, job_record
+from server import Server
 from simulator import BUILD, Simulator, wait_for
+from watchmen_client import Client
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="processes of several users need root")
 
@@ -127,6 +130,39 @@ def test_a_warning_is_taken_back_when_nobody_waits_any_more(place):
             wait_for(lambda: "may go on using GPU 1" in desk.text(), "and he is told", LONG)
             assert p.poll() is None and gpu(box, 1)["ends"] is None
             assert len(wait_for(lambda: events(box, "outside_spared"), "an event", LONG)) == 1
+
+
+def test_who_is_in_whose_way():
+    """A GPU is wanted by a job that waits for it, or has it; not by one that waits for another, is held, or may have no more; and a
+    client of watchmen that the queue let in is in nobody's way, nor is anybody who may be one, for a server that was started anew."""
+    with Server(watchmen__listen="127.0.0.1:0", watchmen__token="none", jobs__user_gpus=2) as server:
+        address = (server.dir / "run/server/watchmen").read_text().split("//")[1].strip()
+        link, books = server.dir / "run/server/link.sock", Books()
+        with JobNode(link, books) as node:
+            wait_for(lambda: node.wanted == [], "it is told that nothing is wanted", LONG)
+            assert Client(address, "alice@a", [0]).wait(LONG) == [0]
+            node.free(0, IS_FOREIGN, "alice")
+            node.free(1, IS_FOREIGN, "mallory")
+            node.free(2, IS_FOREIGN, "mallory")
+            wait_for(lambda: not json.loads(server.unix("GET", "/api/v1/queue").body)["gpus"][0]["held_by"], "the lease is over", LONG)
+            first = node.submit(*(job_record(("hold",), scope=(str(g),)) for g in (0, 1)))["first"]
+            wait_for(lambda: node.wanted == [node.uuids[1]], "one is wanted", LONG)
+            node.control(CANCEL, first + 1)
+            wait_for(lambda: node.wanted == [], "and is not any more", LONG)
+            node.submit(job_record(("hold",), scope=("3",)))
+            wait_for(lambda: node.books.grants, "one has GPU 3", LONG)
+            node.free(3, IS_FOREIGN, "mallory")
+            wait_for(lambda: node.wanted == [node.uuids[3]], "whoever has it wants it for himself", LONG)
+            node.submit(job_record(("hold",), gpus=2, scope=("1", "2")))  # with that he would have three
+            node.submit(job_record(("hold",), scope=("2",)))
+            wait_for(lambda: node.wanted == [node.uuids[2], node.uuids[3]], "one more", LONG)
+        server.stop(kill=True)
+        server.start()
+        with JobNode(link, books) as node:
+            node.verdict = {u: (IS_FOREIGN, "mallory") for u in node.uuids}
+            node.since = {u: 1 for u in node.uuids[:3]}
+            node.free()
+            wait_for(lambda: node.wanted == [node.uuids[3]], "just what came after the server's start", LONG)
 
 
 def test_warned_only_and_shown_only(place):
