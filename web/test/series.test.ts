@@ -76,6 +76,8 @@ test('trimmed: empty steps at the end go, gaps inside stay', () => {
 test('axis: units by size', () => {
   assert.deepEqual(axisUnit('bytes', 150e9), { by: 2 ** 30, name: 'GiB' });
   assert.deepEqual(axisUnit('bytes_per_second', 3e8), { by: 1e6, name: 'MB/s' });
+  assert.deepEqual(axisUnit('bytes', 0), { by: 2 ** 20, name: 'MiB' });
+  assert.deepEqual(axisUnit('bytes_per_second', 0), { by: 1e6, name: 'MB/s' });
   assert.deepEqual(axisUnit('ratio', 1), { by: 0.01, name: '%' });
 });
 test('axis: ends are round and hold what must be seen', () => {

@@ -6,6 +6,9 @@ export interface AxisUnit {
 
 export function axisUnit(unit: string, largest: number): AxisUnit {
   const pick = (steps: [number, string][]): AxisUnit => {
+    // Nothing at all is none of the usual unit, not fractions of a byte.
+    const usual = steps[steps.length - 3];
+    if (largest <= 0 && usual) return { by: usual[0], name: usual[1] };
     const [by, name] = steps.find(([s]) => largest >= s) ?? (steps[steps.length - 1] as [number, string]);
     return { by, name };
   };
