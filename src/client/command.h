@@ -19,8 +19,8 @@ struct command {
 extern const struct command command_up, command_node, command_server, command_status, command_ps, command_top,
     command_guard, command_config, command_doctor, command_sim, command_web, command_open, command_token, command_user,
     command_docker, command_podman, command_run, command_submit, command_queue, command_jobs, command_logs,
-    command_attach, command_cancel, command_hold, command_release, command_wait, command_repeat, command_report,
-    command_reserve, command_simulate, command_completion, command_containers;
+    command_attach, command_cancel, command_service, command_hold, command_release, command_wait, command_repeat,
+    command_report, command_reserve, command_simulate, command_completion, command_containers;
 
 /* All of them, in the order in which they are listed. */
 extern const struct command *const commands[];

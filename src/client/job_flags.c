@@ -226,7 +226,7 @@ static int check_together(const struct job_flags *f, struct error *e) {
 static int put_command(const struct job_flags *f, char *const *command, size_t words, const struct job_flags_here *here,
                        struct buf *b, struct error *e) {
     bool is_shell = !words && f->is_pty && !given(f, "image")->count;
-    if (!words && !is_shell && !given(f, "image")->count)
+    if (!words && !is_shell && !f->is_partial && !given(f, "image")->count)
         return fail(e, -EINVAL, "there is no command; it stands behind the flags: -- python train.py");
     if (words > JOB_WORDS_MAX) return fail(e, -E2BIG, "the command has more than %u words", JOB_WORDS_MAX);
     if (!words && !is_shell) return 0;

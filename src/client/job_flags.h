@@ -16,6 +16,7 @@ enum { JOB_FLAGS_MAX = 48 };
 struct job_flags {
     struct flag_list given[JOB_FLAGS_MAX]; /* by place in the table */
     bool is_pty;
+    bool is_partial; /* what it does not say comes from elsewhere: a command, too */
     const char *file; /* --file, or NULL */
 };
 

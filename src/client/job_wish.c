@@ -20,7 +20,7 @@
 #include "model/job_json.h"
 #include "model/repeat.h"
 
-enum { FILE_MAX = 16 << 20, FLAGS_ROOM = JOB_FLAGS_MAX + 16 };
+enum { FILE_MAX = 16 << 20, FLAGS_ROOM = JOB_FLAGS_MAX + 24 };
 
 void job_wish_done(struct job_wish *w) {
     buf_done(&w->document);
@@ -59,6 +59,7 @@ static int read_jobs(struct job_wish *w, struct error *e) {
     } else {
         r = job_flags_json(&w->job, w->flags.command, w->flags.command_count, &here, &w->document, e);
     }
+    if (r >= 0 && w->amend) r = w->amend(w->amend_ctx, &w->document, e);
     if (r < 0) return r;
     r = job_json_records(w->document.s, w->document.len, now_ns, take_record, &w->batch, e);
     if (r >= 0) return 0;

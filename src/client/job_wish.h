@@ -13,6 +13,8 @@ struct job_wish {
     struct loaded loaded;
     struct buf document; /* one job, or {"jobs": [...]} */
     struct jobs_batch batch;
+    int (*amend)(void *ctx, struct buf *document, struct error *e); /* what more it says; or NULL */
+    void *amend_ctx;
 };
 
 void job_wish_done(struct job_wish *w);

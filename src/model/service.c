@@ -163,10 +163,10 @@ static void roll_back(struct service *s, uint32_t bad, uint32_t good, const char
 }
 
 static void now_ends(struct service *s, const struct service_spec *p, const struct service_slot *was,
-                     const struct service_end *end, int64_t now_ns) {
+                     const struct service_end *end, bool is_foreign, int64_t now_ns) {
     char how[160];
     if (s->rest != SERVICE_GOES_ON || was->why == SERVICE_BY_PERSON || was->why == SERVICE_BY_UPDATE) return;
-    if (end->is_cancelled) {
+    if (is_foreign) {
         s->rest = SERVICE_RESTS;
         say(s, "its job %lld was cancelled; resume starts it again", (long long)was->job);
         return;
@@ -194,15 +194,16 @@ void service_ends(struct service *s, const struct service_rules *p, int64_t job,
                   int64_t now_ns) {
     struct service_slot *t = slot_of(s, job);
     if (!t) return;
-    struct service_slot was = *t;
+    const struct service_slot was = *t;
+    const bool is_foreign = end->is_cancelled && was.phase != SERVICE_ENDING; /* not ours */
     *t = (struct service_slot){0};
     if (t == &s->now) {
         s->well_ns = 0;
-        now_ends(s, p->now, &was, end, now_ns);
+        now_ends(s, p->now, &was, end, is_foreign, now_ns);
     } else if (t == &s->next && s->next_revision == was.revision && s->rest == SERVICE_GOES_ON) {
         char how[160];
         snprintf(how, sizeof how, "%s%.110s",
-                 end->is_cancelled ? "its job was cancelled" : "it ended: ", end->is_cancelled ? "" : end->text);
+                 is_foreign ? "its job was cancelled" : "it ended: ", is_foreign ? "" : end->text);
         roll_back(s, was.revision, s->revision, how);
     }
 }

@@ -89,7 +89,7 @@ enum service_state service_state(const struct service *s);
 
 struct service_end {
     bool is_good;      /* exit code 0 */
-    bool is_cancelled; /* by somebody who was not us */
+    bool is_cancelled; /* by us where it was told to end, else by somebody */
     char text[120];    /* "exit code 1" */
 };
 

@@ -59,6 +59,8 @@ enum wire_type {
     WIRE_JOB_LOG,
     WIRE_JOB_FREE,
     WIRE_JOB_FIGURES,
+    WIRE_JOB_HEALTH, /* services: model/wire_health.h */
+    WIRE_JOB_TRIED,
     WIRE_JOB_NOTICED = 39,  /* model/wire_notice.h */
     WIRE_STREAM_HELLO = 50, /* streams: model/wire_stream.h */
     WIRE_STREAM_OPENED,
@@ -78,6 +80,7 @@ enum wire_type {
     WIRE_JOB_STORED,
     WIRE_JOB_RUNS,
     WIRE_JOB_LOG_ASK,
+    WIRE_JOB_TRY,
     WIRE_JOB_WANTED = 158, /* model/wire_notice.h */
     WIRE_JOB_NOTICE,
     WIRE_STREAM_OPEN = 170, /* streams; all but OPEN and SIZE either way */

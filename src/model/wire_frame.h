@@ -16,3 +16,8 @@ static inline int wire_open(const struct wire_frame *f, enum wire_type type, str
 static inline int wire_bad(const struct wire_frame *f, struct error *e) {
     return fail(e, -EPROTO, "a frame of type %u that makes no sense", f->type);
 }
+
+/* model/wire_run.c */
+struct wire_run_key;
+struct wire_run_key wire_in_key(struct wire_in *in);
+void wire_out_key(struct buf *b, const struct wire_run_key *k);

@@ -24,6 +24,7 @@
 #include "base/thread.h"
 #include "node/account.h"
 #include "node/announce.h"
+#include "node/health.h"
 #include "node/jobs_own.h"
 #include "node/notices.h"
 #include "node/seal.h"
@@ -65,7 +66,7 @@ static void quieten(int fd) {
 int jobs_fd(void) { return self.to_main; }
 
 bool jobs_take(const struct wire_frame *f) {
-    if ((f->type < WIRE_JOB_SEAL || f->type > WIRE_JOB_LOG_ASK) && f->type != WIRE_JOB_NOTICE) return false;
+    if ((f->type < WIRE_JOB_SEAL || f->type > WIRE_JOB_TRY) && f->type != WIRE_JOB_NOTICE) return false;
     pthread_mutex_lock(&self.lock);
     size_t from = wire_begin(&self.in, (enum wire_type)f->type);
     buf_add(&self.in, f->body, f->len);
@@ -244,6 +245,7 @@ static void on_frame(const struct wire_frame *f) {
     case WIRE_JOB_RUNS: on_runs(f); break;
     case WIRE_JOB_LOG_ASK: on_log_ask(f); break;
     case WIRE_JOB_NOTICE: notices_take(f); break;
+    case WIRE_JOB_TRY: health_try(f); break;
     default: break;
     }
 }

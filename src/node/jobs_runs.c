@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "model/event.h"
 #include "node/announce.h"
+#include "node/health.h"
 #include "node/jobs_own.h"
 #include "node/notices.h"
 #include "node/tasks.h"
@@ -84,6 +85,7 @@ static void ended(struct run *run) {
     log_line(LOG_INFO, "run_ended", -1, "run %s (%s): %s%s%s", run->name, run->title, job_reason_text(run->said.reason),
              *run->said.text ? ": " : "", run->said.text);
     owners_drop(run->name);
+    health_follow(run);
     look_at_gpus();
     jobs_tell(run);
 }
@@ -123,6 +125,7 @@ static void state_changed(struct run *run) {
     if (!run->shim || run_refresh(&jobs_own.runs, run, &s, &e) < 0) return;
     if (run->said.state != before) jobs_tell(run);
     if (s.has[RECORD_EXIT] && before != RUN_ENDED) look_at_gpus();
+    health_follow(run);
 }
 
 static void start_run(struct run *run) {

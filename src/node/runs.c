@@ -156,6 +156,7 @@ static void read_spec(struct run *run, const struct wire_grant *g) {
     if (job_decode(g->sealed.record, g->sealed.record_len, &spec, NULL) < 0) return; /* starting it says so */
     snprintf(run->title, sizeof run->title, "%s", spec.name);
     run->is_image = *spec.image;
+    run->is_service = spec.service.count > 0;
     run->share_bytes = spec.share_bytes;
     run->share_over = (uint8_t)spec.share_over;
     run->idle_over = (uint8_t)spec.idle_over;

@@ -24,7 +24,7 @@ struct run {
     uint32_t uid;
     unsigned gpus;
     char (*uuid)[96]; /* owned */
-    bool is_image;
+    bool is_image, is_service;
     uint64_t share_bytes;
     uint8_t share_over, idle_over; /* enum job_over */
     pid_t shim;                    /* 0: none */

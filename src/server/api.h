@@ -116,6 +116,16 @@ int api_repeat_times(struct call *c, struct error *e);
 extern const struct route_field api_log_query[];
 int api_job_log(struct call *c, struct error *e);
 
+/* api_services.c */
+extern const struct route_field api_service_spec_query[];
+int api_services(struct call *c, struct error *e);
+int api_service(struct call *c, struct error *e);
+int api_service_spec(struct call *c, struct error *e);
+int api_service_suspend(struct call *c, struct error *e);
+int api_service_resume(struct call *c, struct error *e);
+int api_service_restart(struct call *c, struct error *e);
+int api_service_remove(struct call *c, struct error *e);
+
 /* api_queue.c */
 extern const struct route_field api_queue_query[], api_report_query[], api_cordon_body[];
 int api_queue(struct call *c, struct error *e);

@@ -190,8 +190,7 @@ static int take_result(struct link *k, const struct wire_frame *f, struct error 
 }
 
 static bool is_of_jobs(const struct wire_frame *f) {
-    bool is_it = (f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FIGURES) || f->type == WIRE_JOB_NOTICED;
-    return is_it && f->version == WIRE_VERSION;
+    return f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_NOTICED && f->version == WIRE_VERSION;
 }
 
 static int take_for(const struct link_jobs *who, struct link *k, const struct wire_frame *f, struct error *e) {

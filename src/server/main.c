@@ -205,11 +205,14 @@ static int queue_make(struct error *e) {
                                 .live = &self.live,
                                 .settings = &self.settings,
                                 .on_event = on_job_event};
+    struct services_setup services = {.loop = self.loop, .state = self.state, .on_event = on_job_event};
     int r = queue_new(&setup, &self.queue, e);
     if (r < 0) return r;
     const struct repeats_setup repeating = {
         .loop = self.loop, .state = self.state, .queue = self.queue, .on_event = on_job_event};
     r = repeats_new(&repeating, &self.repeats, e);
+    services.queue = self.queue;
+    if (r >= 0) r = services_new(&services, &self.services, e);
     return r < 0 ? r : watchmen_new(&self, &self.watchmen, e);
 }
 
@@ -254,6 +257,7 @@ static int live_make(struct error *e) {
     self.containers = containers_new(self.loop, self.links);
     queue_start(self.queue, self.links);
     repeats_start(self.repeats);
+    services_start(self.services);
     streams_add_queue(self.streams, self.queue);
     r = proxy_new(&self, &self.proxy, e);
     return r < 0 ? r : watchmen_listen(self.watchmen, e);
@@ -406,6 +410,7 @@ static int serve_main(int argc, char **argv) {
     roster_free(self.roster);
     tell_free(self.tell);
     repeats_free(self.repeats);
+    services_free(self.services);
     queue_free(self.queue);
     auth_free(self.auth);
     tls_free(self.tls);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "model/service_spec.h"
 #include "server/queue_own.h"
 
 #define TICK_MS 1000
@@ -82,6 +83,8 @@ struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e
         queue_job_free(j);
         return NULL;
     }
+    struct service_spec service;
+    j->yields = j->spec.service.count && service_spec_read(&j->spec.service, &service, e) >= 0 && service.yields;
     after_take(j, row->behind);
     return j;
 }
@@ -398,6 +401,8 @@ static int take(void *ctx, struct live_node *n, const struct wire_frame *f, stru
     case WIRE_JOB_FREE: return queue_take_free(q, n, f, e);
     case WIRE_JOB_SEALED: return queue_take_sealed(q, f, e);
     case WIRE_JOB_LOG: return queue_take_log(q, f, e);
+    case WIRE_JOB_TRIED: return queue_take_tried(q, f, e);
+    case WIRE_JOB_HEALTH: return queue_take_health(q, n, f, e);
     default: return 0;
     }
 }
@@ -435,6 +440,7 @@ int queue_new(const struct queue_setup *setup, struct queue **ret, struct error 
                         .begun_ns = clock_real_ns(),
                         .gpu_shape = 1};
     q->plan = plan_new();
+    q->preempt = plan_new();
     int r = state_run(q->state, load_work, q, e);
     if (r >= 0) r = reserves_load(&q->reserves, q->state, clock_real_ns() / NS_PER_S, e);
     if (r < 0) {
@@ -464,6 +470,7 @@ void queue_free(struct queue *q) {
     likes_done(&q->likes);
     reserves_done(&q->reserves);
     plan_free(q->plan);
+    plan_free(q->preempt);
     while (q->retries) {
         struct queue_retry *r = q->retries;
         q->retries = r->next;

@@ -66,6 +66,15 @@ int queue_seal(struct queue *q, const char *node, const char *account, bool is_a
 /* The node that a job of this spec would go to: that of its GPUs, else the one with most that are free. NULL: none. */
 const char *queue_node_for(struct queue *q, const struct job_spec *s);
 
+/* Asks the node whether a service of this record could run there: its image, its port. `done` gets 0 or a sentence, once. */
+typedef void (*queue_tried_fn)(void *ctx, int result, const char *sentence);
+int queue_try(struct queue *q, const char *node, uint32_t uid, const void *record, size_t len, queue_tried_fn done,
+              void *ctx, struct error *e) MUST_CHECK;
+/* Who hears what nodes found when they checked a service's run. */
+struct wire_health;
+typedef void (*queue_health_fn)(void *ctx, const char *node, const struct wire_health *h);
+void queue_on_health(struct queue *q, queue_health_fn fn, void *ctx);
+
 /* ---- control ---- */
 
 /* Who asks. */

@@ -1,9 +1,10 @@
-/* Questions to nodes that are answered later: to seal a record, to read a log. */
+/* Questions to nodes that are answered later: to seal a record, to read a log, whether a service could run. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/wire_health.h"
 #include "server/queue_own.h"
 
 #define ASK_NS (10 * NS_PER_S)
@@ -40,6 +41,8 @@ static struct queue_ask_open *ask_take(struct queue *q, uint64_t request) {
 static void ask_fail(struct queue_ask_open *a, int result, const char *sentence) {
     if (a->sealed)
         a->sealed(a->ctx, result, NULL, sentence);
+    else if (a->tried)
+        a->tried(a->ctx, result, sentence);
     else
         a->log(a->ctx, result, NULL, sentence);
     free(a);
@@ -119,4 +122,38 @@ int queue_take_log(struct queue *q, const struct wire_frame *f, struct error *e)
     a->log(a->ctx, l.result, &l, l.text);
     free(a);
     return 0;
+}
+
+/* ---- services ---- */
+
+int queue_try(struct queue *q, const char *node, uint32_t uid, const void *record, size_t len, queue_tried_fn done,
+              void *ctx, struct error *e) {
+    AUTO(buf_done) struct buf b = {0};
+    struct queue_ask_open *a = ask_new(q, node, ctx, e);
+    if (!a) return -EAGAIN;
+    a->tried = done;
+    wire_put_try(&b, &(struct wire_try){.request = a->request, .uid = uid, .record = record, .record_len = len});
+    return ask_send(q, a, &b, e);
+}
+
+int queue_take_tried(struct queue *q, const struct wire_frame *f, struct error *e) {
+    struct wire_tried t;
+    int r = wire_get_tried(f, &t, e);
+    if (r < 0) return r;
+    struct queue_ask_open *a = ask_take(q, t.request);
+    if (a && a->tried) a->tried(a->ctx, t.result, t.text);
+    free(a);
+    return 0;
+}
+
+void queue_on_health(struct queue *q, queue_health_fn fn, void *ctx) {
+    q->on_health = fn;
+    q->health_ctx = ctx;
+}
+
+int queue_take_health(struct queue *q, const struct live_node *n, const struct wire_frame *f, struct error *e) {
+    struct wire_health h;
+    int r = wire_get_health(f, &h, e);
+    if (r >= 0 && q->on_health) q->on_health(q->health_ctx, n->name, &h);
+    return r;
 }

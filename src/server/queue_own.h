@@ -48,6 +48,7 @@ struct queue_job {
     uint8_t origin, parent_kind;
     int64_t parent;
     int priority;
+    bool yields;                          /* a service's, to a higher priority */
     bool is_held, is_touched, is_changed; /* touched: the file says something else; changed: the streams do */
     char *user, *account, *node, *text;
     void *record;
@@ -102,6 +103,7 @@ struct queue_ask_open { /* a SEAL or LOG_ASK that waits for its answer */
     char node[64];
     queue_sealed_fn sealed;
     queue_log_fn log;
+    queue_tried_fn tried;
     void *ctx;
 };
 
@@ -141,6 +143,9 @@ struct queue {
     struct queue_staged *staged;                             /* queue_submit.c */
     struct queue_wait *waits[QUEUE_WAITS];                   /* by the job's number */
     size_t dependents;                                       /* jobs that wait for another */
+    queue_health_fn on_health;
+    void *health_ctx;
+    struct plan *preempt;                                    /* memory of its own: model/preempt */
     const struct queue_spawner *spawner[QUEUE_PARENT_COUNT]; /* queue_spawn.h */
     int64_t pass_ns;                                         /* how long the last pass took */
     int64_t begun_ns;                                        /* wall clock */

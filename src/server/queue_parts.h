@@ -89,8 +89,14 @@ void queue_cancel_elements(struct queue *q, struct queue_job *j, int64_t element
 /* ---- queue_ask.c ---- */
 int queue_take_sealed(struct queue *q, const struct wire_frame *f, struct error *e) MUST_CHECK;
 int queue_take_log(struct queue *q, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_take_tried(struct queue *q, const struct wire_frame *f, struct error *e) MUST_CHECK;
+int queue_take_health(struct queue *q, const struct live_node *n, const struct wire_frame *f, struct error *e)
+    MUST_CHECK;
 void queue_asks_end(struct queue *q, const char *node,
                     int64_t now_ns); /* of a node that left, or overdue (node NULL) */
+
+/* ---- queue_preempt.c ---- */
+void queue_preempt(struct queue *q); /* tells runs to end that yield to who waits */
 
 /* ---- queue_pass.c ---- */
 void queue_pass(struct queue *q);

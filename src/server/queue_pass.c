@@ -20,5 +20,6 @@ void queue_pass(struct queue *q) {
         for (uint16_t k = 0; k < grant[i].gpus; k++) gpus[k] = grant[i].gpu[k];
         if (element < j->elements) queue_grant(q, j, element, gpus, grant[i].gpus);
     }
+    queue_preempt(q);
     q->pass_ns = clock_boot_ns() - from_ns;
 }

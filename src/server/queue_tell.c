@@ -45,6 +45,7 @@ static const struct {
     {JOB_BY_REBOOT,     EVENT_WARNING, "job_unknown",     "ended with its machine"                        },
     {JOB_BY_CANCEL,     EVENT_INFO,    "job_cancelled",   "was cancelled"                                 },
     {JOB_BY_START,      EVENT_WARNING, "job_not_started", "could not be started"                          },
+    {JOB_BY_PREEMPT,    EVENT_INFO,    "job_yielded",     "gave its GPUs to a job of higher priority"     },
 };
 
 void queue_tell_end(struct queue *q, const struct queue_job *j, const struct wire_run *w, enum job_state state,

@@ -61,11 +61,12 @@ static void runs_make(struct queue *q, struct queue_world *w) {
     for (size_t i = 0; i < q->count; i++)
         for (const struct queue_run *r = q->job[i]->runs; r; r = r->next) runs++, gpus += r->gpus;
     w->run = room_for(runs, sizeof *w->run);
+    w->run_from = room_for(runs, sizeof(void *));
     w->held = room_for(gpus, sizeof *w->held);
     uint32_t *at = w->held;
     for (size_t i = 0; i < q->count; i++) {
         const struct queue_job *j = q->job[i];
-        for (const struct queue_run *r = j->runs; r; r = r->next) {
+        for (struct queue_run *r = j->runs; r; r = r->next) {
             struct plan_run *p = &w->run[w->of.runs];
             *p = (struct plan_run){.job = j->id,
                                    .element = r->of.key.element,
@@ -79,6 +80,7 @@ static void runs_make(struct queue *q, struct queue_world *w) {
                 if (gpu != PLAN_NONE) at[p->gpus++] = gpu;
             }
             at += p->gpus;
+            w->run_from[w->of.runs] = r;
             w->of.runs += p->gpus > 0; /* of a node that was forgotten: nobody else can have its GPUs */
         }
     }
@@ -196,6 +198,7 @@ void queue_world_done(struct queue_world *w) {
     free(w->trial_scope);
     free(w->gpu);
     free(w->run);
+    free(w->run_from);
     free(w->job);
     free(w->user);
     free(w->from);

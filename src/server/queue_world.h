@@ -11,8 +11,9 @@ struct queue_world {
     struct plan_run *run;
     struct plan_job *job;
     struct plan_user *user;
-    struct queue_job **from; /* whose job[i] is; NULL: a trial's */
-    uint32_t *held;          /* where the runs' GPUs lie */
+    struct queue_job **from;     /* whose job[i] is; NULL: a trial's */
+    struct queue_run **run_from; /* that run[i] is */
+    uint32_t *held;              /* where the runs' GPUs lie */
     uint32_t *trial_scope;
     uint32_t job_cap;
     struct plan_window *window;

@@ -22,6 +22,7 @@
 #include "server/recorder.h"
 #include "server/repeat.h"
 #include "server/roster.h"
+#include "server/services.h"
 #include "server/state.h"
 #include "server/stream.h"
 #include "server/tell.h"
@@ -46,6 +47,7 @@ struct server {
     struct containers *containers;
     struct queue *queue;
     struct repeats *repeats;
+    struct services *services;
     struct watchmen *watchmen; /* NULL: that port is off */
     struct streams *streams;
     struct proxy *proxy; /* UIs of jobs and containers */

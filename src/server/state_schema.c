@@ -99,6 +99,13 @@ static const char *const steps[] = {
     "CREATE UNIQUE INDEX repeat_slots_once ON repeat_slots(repeat, slot) WHERE fate<>4;"
     "CREATE INDEX repeat_slots_of ON repeat_slots(repeat, id);"
     "CREATE INDEX repeat_slots_job ON repeat_slots(job) WHERE job<>0;",
+
+    /* Services. life: model/service's own bytes. by: who handed a revision in. */
+    "CREATE TABLE services(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL, account TEXT NOT NULL, node TEXT NOT NULL, origin INTEGER NOT NULL, made INTEGER NOT NULL,"
+    "  life BLOB NOT NULL);"
+    "CREATE TABLE service_revisions(service INTEGER NOT NULL, number INTEGER NOT NULL, made INTEGER NOT NULL,"
+    "  by TEXT NOT NULL, record BLOB NOT NULL, seal BLOB NOT NULL, PRIMARY KEY(service, number)) WITHOUT ROWID;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

@@ -143,7 +143,7 @@ export async function uuids(page) {
 /** Every page by name, as a path below the base; `uuid` is the GPU of the GPU page. */
 export const pagesOf = (uuid) => ({
   overview: '', compact: '?view=tiles', table: '?view=table', gpu: `gpus/${uuid}`, compare: 'compare?metric=gpu_temperature_celsius,gpu_power_watts',
-  queue: 'queue', submit: 'submit', repeats: 'repeats', 'new repeat': 'repeats/new', calendar: 'calendar', containers: 'containers', 'add a container': 'containers/new', tasks: 'tasks', events: 'events', nodes: 'nodes', groups: 'groups', account: 'account',
+  queue: 'queue', submit: 'submit', services: 'services', 'add a service': 'services/new', repeats: 'repeats', 'new repeat': 'repeats/new', calendar: 'calendar', containers: 'containers', 'add a container': 'containers/new', tasks: 'tasks', events: 'events', nodes: 'nodes', groups: 'groups', account: 'account',
 });
 
 /** Waits until a page shows what it is for, not a placeholder. */

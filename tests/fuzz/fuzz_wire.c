@@ -7,6 +7,7 @@
 #include "model/jobs_socket.h"
 #include "model/wire.h"
 #include "model/wire_device.h"
+#include "model/wire_health.h"
 #include "model/wire_notice.h"
 #include "model/wire_run.h"
 #include "model/wire_server.h"
@@ -284,8 +285,23 @@ static bool run_frame(const struct wire_frame *f, struct buf *again, struct erro
     struct wire_run_key key;
     struct wire_log_ask ask;
     struct wire_log log;
+    struct wire_health health;
+    struct wire_try trial;
+    struct wire_tried tried;
     int r = 0;
     switch (f->type) {
+    case WIRE_JOB_HEALTH:
+        r = wire_get_health(f, &health, e);
+        if (r == 0) wire_put_health(again, &health);
+        break;
+    case WIRE_JOB_TRY:
+        r = wire_get_try(f, &trial, e);
+        if (r == 0) wire_put_try(again, &trial);
+        break;
+    case WIRE_JOB_TRIED:
+        r = wire_get_tried(f, &tried, e);
+        if (r == 0) wire_put_tried(again, &tried);
+        break;
     case WIRE_JOB_GRANT:
         r = wire_get_grant(f, &big.grant, e);
         if (r < 0) break;
@@ -397,7 +413,9 @@ static bool take(const struct wire_frame *f, struct buf *again, struct error *e)
     if (f->type == WIRE_JOB_SUBMIT || f->type == WIRE_JOB_RUNS || f->type == WIRE_JOB_FREE ||
         f->type == WIRE_JOB_FIGURES)
         return job_list(f, again, e);
-    if (f->type >= WIRE_JOB_GRANT || f->type == WIRE_JOB_RUN || f->type == WIRE_JOB_LOG) return run_frame(f, again, e);
+    if (f->type >= WIRE_JOB_GRANT || f->type == WIRE_JOB_RUN || f->type == WIRE_JOB_LOG || f->type == WIRE_JOB_HEALTH ||
+        f->type == WIRE_JOB_TRIED)
+        return run_frame(f, again, e);
     if (f->type >= WIRE_JOB_SEAL || (f->type >= WIRE_JOB_SEALED && f->type <= WIRE_JOB_FREE))
         return job_frame(f, again, e);
     return other_frame(f, again, e);

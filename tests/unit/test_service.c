@@ -137,7 +137,8 @@ static void runs(int64_t job) {
     settle();
 }
 static void ends(int64_t job, int code) {
-    struct service_end end = {.is_good = code == 0};
+    const struct service_slot *slot = service_slot_of(&it.s, job);
+    struct service_end end = {.is_good = code == 0, .is_cancelled = slot && slot->phase == SERVICE_ENDING};
     snprintf(end.text, sizeof end.text, "exit code %d", code);
     service_ends(&it.s, &it.rules, job, &end, it.now_ns);
     settle();

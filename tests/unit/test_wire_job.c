@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/wire_health.h"
 #include "model/wire_notice.h"
 #include "model/wire_run.h"
 
@@ -120,6 +121,13 @@ static const struct wire_notice notice = {
     .id = 9, .job = 17, .word = 1, .kind = "job_done", .text = "job 17 is done", .sealed = SEALED};
 static const struct wire_noticed noticed = {.id = 9, .result = -11, .text = "nobody is there"};
 
+static const struct wire_health health = {
+    .key = {17, 0, 2},
+      .took_ms = 12, .text = "GET / answers 500"
+};
+static const struct wire_try trial = {.request = 5, .uid = 1000, .record = (const uint8_t *)"abc", .record_len = 3};
+static const struct wire_tried tried = {.request = 5, .result = -17, .text = "port 80 is taken"};
+
 static void put_wanted(struct buf *b, uint16_t count) {
     size_t from = wire_begin_wanted(b, count);
     for (uint16_t i = 0; i < count; i++) wire_add_wanted(b, "GPU-1");
@@ -151,6 +159,9 @@ static bool put_one(struct buf *b, int which) {
     case 16: put_wanted(b, 3); return true;
     case 17: wire_put_notice(b, &notice); return true;
     case 18: wire_put_noticed(b, &noticed); return true;
+    case 19: wire_put_health(b, &health); return true;
+    case 20: wire_put_try(b, &trial); return true;
+    case 21: wire_put_tried(b, &tried); return true;
     default: return false;
     }
 }
@@ -158,6 +169,9 @@ static bool put_one(struct buf *b, int which) {
 /* Reads a frame of any of these kinds and says it again. */
 static int again(const struct wire_frame *f, struct buf *b) {
     static struct wire_grant g;
+    struct wire_health he;
+    struct wire_try tr;
+    struct wire_tried td;
     struct wire_seal s;
     struct wire_sealed_reply sr;
     struct wire_submit sub;
@@ -223,6 +237,15 @@ static int again(const struct wire_frame *f, struct buf *b) {
         for (struct wire_figures one; wire_next_figures(&figs, &one); seen++)
             assert_memory_equal(&one, &figures, sizeof one);
         put_figures(b, seen);
+        break;
+    case WIRE_JOB_HEALTH:
+        if ((ret = wire_get_health(f, &he, &e)) >= 0) wire_put_health(b, &he);
+        break;
+    case WIRE_JOB_TRY:
+        if ((ret = wire_get_try(f, &tr, &e)) >= 0) wire_put_try(b, &tr);
+        break;
+    case WIRE_JOB_TRIED:
+        if ((ret = wire_get_tried(f, &td, &e)) >= 0) wire_put_tried(b, &td);
         break;
     case WIRE_JOB_WANTED:
         if ((ret = wire_get_wanted(f, &wanted, &e)) < 0) break;

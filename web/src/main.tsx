@@ -22,6 +22,7 @@ import { Nodes } from './pages/nodes';
 import { Overview } from './pages/overview';
 import { QueuePage } from './pages/queue';
 import { RepeatNew, RepeatsPage } from './pages/repeats';
+import { ServicesPage } from './pages/services';
 import { SignIn } from './pages/signin';
 import { Submit } from './pages/submit';
 import { Tasks } from './pages/tasks';
@@ -43,6 +44,7 @@ function Page({ session, onSignedOut }: { session: Session; onSignedOut: () => v
   if (head === 'compare') return <Compare />;
   if (head === 'queue' || (head === 'jobs' && !tail)) return <QueuePage who={session.user} />;
   if (head === 'jobs') return <JobPage key={tail} id={tail} who={session.user} />;
+  if (head === 'services') return <ServicesPage id={tail} who={session.user} />;
   if (head === 'submit') return <Submit />;
   if (head === 'calendar') return <Calendar who={session.user} />;
   if (head === 'tasks') return <Tasks />;

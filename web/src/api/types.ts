@@ -287,6 +287,52 @@ export interface Job {
   log_bytes: number | null;
 }
 
+export interface ServicePolicy {
+  restart: 'always' | 'on-failure' | 'never';
+  pause: string;
+  pause_most: string;
+  forget: string;
+  give_up: number;
+  within: string;
+  yield: boolean;
+  health?: { http?: string; port?: number; status?: number; tcp?: number; command?: string[]; interval: string; timeout: string; grace: string; failures: number } | undefined;
+}
+
+/** A job that stays up. */
+export interface Service {
+  id: number;
+  name: string;
+  state: 'starting' | 'waiting' | 'healthy' | 'unhealthy' | 'backing off' | 'yielded' | 'suspended' | 'ended' | 'given up' | 'being removed';
+  text: string | null;
+  user: string;
+  uid: number;
+  account: string | null;
+  node: string;
+  made: number;
+  revision: number;
+  next_revision: number | null;
+  job: number | null;
+  next_job: number | null;
+  old_job: number | null;
+  restarts: number;
+  healthy_since: number | null;
+  starts_at: number | null;
+  failures: number;
+  probe: 'none' | 'http' | 'tcp' | 'command';
+  image: string;
+  gpus: number;
+  priority: number;
+  service?: ServicePolicy;
+  checks: { time: number; job: number; ok: boolean; took_s: number }[];
+  check_text: string | null;
+  revisions?: { number: number; made: number; by: string; job: Job }[]; // of one that was asked for
+  jobs?: Job[];
+}
+export interface Services {
+  time: number;
+  services: Service[];
+}
+
 /** What a job would come to that is not handed in yet. */
 export interface Trial extends Pick<Job, 'name' | 'gpus' | 'time_limit_s' | 'finish_by' | 'array' | 'gpu_uuids' | 'gpu_indices' | 'why' | 'place' | 'starts_at' | 'sooner'> {
   starts_now: boolean;

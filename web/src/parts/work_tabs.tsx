@@ -6,6 +6,7 @@ import { href, usePlace } from '../live/route';
 /** A row for each page, in the order in which they stand. `also`: other addresses that belong to it. */
 export const WORK: { path: string; name: string; also?: string[] }[] = [
   { path: 'queue', name: 'Queue', also: ['jobs', 'submit'] },
+  { path: 'services', name: 'Services' },
   { path: 'repeats', name: 'Repeats' },
   { path: 'calendar', name: 'Calendar' },
   { path: 'containers', name: 'Containers' },
