@@ -7,6 +7,7 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 #define TABLE_MAX (8u << 20)
 #define INSPECT_S 5
 #define TCP_LISTEN 0x0a
+#define KNOWN_MAX 64
 
 /* ---- who listens ---- */
 
@@ -112,10 +114,55 @@ static bool has_socket(pid_t pid, uint64_t inode) {
 
 /* Whose port it must be: a run by its shim, or a container by its id and its first process. */
 struct whose {
-    char name[80]; /* for sentences */
+    char name[80];              /* for sentences */
+    char key[OWNERS_CONTAINER]; /* of what is remembered: the run, or how the container was asked for */
     pid_t shim, first;
     char container[ENGINE_ID_HEX + 1];
 };
+
+/* What was found out lately: looking through all processes, or asking an engine, for each of a page's hundred requests would be slow. A
+ * socket's number is not used again while the machine runs, and a process is known by when it began: what is remembered is true. */
+struct known {
+    char key[OWNERS_CONTAINER];
+    uint64_t inode; /* of a socket that is its own; 0: none */
+    pid_t first;
+    uint64_t ticks; /* of first */
+    char container[ENGINE_ID_HEX + 1], name[80];
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct known of[KNOWN_MAX];
+    unsigned next;
+} memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void remember(const struct known *k) {
+    pthread_mutex_lock(&memory.lock);
+    memory.of[memory.next++ % KNOWN_MAX] = *k;
+    pthread_mutex_unlock(&memory.lock);
+}
+
+static bool is_known_socket(const struct whose *w, uint64_t inode) {
+    bool is_known = false;
+    pthread_mutex_lock(&memory.lock);
+    for (unsigned i = 0; i < KNOWN_MAX; i++)
+        is_known |= memory.of[i].inode == inode && inode && strcmp(memory.of[i].key, w->key) == 0;
+    pthread_mutex_unlock(&memory.lock);
+    return is_known;
+}
+
+static bool is_known_container(struct whose *w) {
+    struct known k = {0};
+    pthread_mutex_lock(&memory.lock);
+    for (unsigned i = 0; i < KNOWN_MAX; i++)
+        if (memory.of[i].first && strcmp(memory.of[i].key, w->key) == 0) k = memory.of[i];
+    pthread_mutex_unlock(&memory.lock);
+    if (!k.first || !k.ticks || tree_ticks(k.first) != k.ticks) return false;
+    w->first = k.first;
+    memcpy(w->container, k.container, sizeof w->container);
+    if (!*w->name) memcpy(w->name, k.name, sizeof w->name);
+    return true;
+}
 
 static bool is_in_container(pid_t pid, const char *id) {
     struct process p;
@@ -135,11 +182,18 @@ static void take_processes(const struct whose *w, struct tree *t) {
 static const struct reach_listener *own_listener(const struct whose *w, const struct reach_listener *of, unsigned n) {
     struct tree t = {0};
     const struct reach_listener *found = NULL;
+    for (unsigned k = 0; k < n; k++)
+        if (is_known_socket(w, of[k].inode)) return &of[k];
     take_processes(w, &t);
     for (unsigned k = 0; k < n && !found; k++)
         for (size_t i = 0; i < t.count && !found; i++)
             if (t.of[i].is_ours && has_socket(t.of[i].pid, of[k].inode)) found = &of[k];
     tree_done(&t);
+    if (found) {
+        struct known k = {.inode = found->inode};
+        memcpy(k.key, w->key, sizeof k.key);
+        remember(&k);
+    }
     return found;
 }
 
@@ -282,6 +336,8 @@ int reach_inspect(const struct settings *s, const char *container, struct buf *a
 static int find_container(const struct settings *s, const char *container, struct whose *w, struct error *e) {
     AUTO(buf_done) struct buf answer = {0};
     struct container_said said;
+    snprintf(w->key, sizeof w->key, "%s", container);
+    if (is_known_container(w)) return 0;
     int r = reach_inspect(s, container, &answer, e);
     if (r >= 0) r = container_inspect(answer.s, answer.len, &said, e);
     if (r < 0) return r;
@@ -289,6 +345,11 @@ static int find_container(const struct settings *s, const char *container, struc
     w->first = said.facts.pid;
     memcpy(w->container, said.facts.id, sizeof w->container);
     if (!*w->name) snprintf(w->name, sizeof w->name, "container %.60s", said.facts.name);
+    struct known k = {.first = w->first, .ticks = tree_ticks(w->first)};
+    memcpy(k.key, w->key, sizeof k.key);
+    memcpy(k.container, w->container, sizeof k.container);
+    memcpy(k.name, w->name, sizeof k.name);
+    remember(&k);
     return 0;
 }
 
@@ -306,6 +367,7 @@ int reach_run(const struct settings *s, const char *run, uint16_t port, int time
     if (!owners_find(run, &o) || !o.shim) return fail(e, -ENOENT, "%s does not run here", w.name);
     if (!o.is_image) {
         w.shim = o.shim;
+        snprintf(w.key, sizeof w.key, "%s", run);
         return reach_here(&w, port, timeout_ms, e);
     }
     owners_container(run, container);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "server/link_own.h"
 
-#define OPEN_NS (10 * NS_PER_S)
+#define OPEN_NS (30 * NS_PER_S)
 
 struct link_stream {
     struct link_stream *next, *before;

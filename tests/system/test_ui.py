@@ -40,12 +40,26 @@ def free_port():
 
 def start(box, app, *flags, user=None, ui="auto", port="$GPUMGR_UI_PORT", before=""):
     number = submit(box, "--ui", ui, *flags, "--", "sh", "-c", f"{before}exec /usr/bin/python3 {app} {port}", user=user)
-    state(box, number, "running")
+    runs(box, number)
     return number
 
 
+def runs(box, number):
+    """Patient: on a busy machine it takes a while until the GPU of the job before is measured free."""
+    seen = {}
+
+    def is_running():
+        seen.update(job(box, number))
+        assert seen["state"] not in ("failed", "cancelled", "done"), seen
+        return seen["state"] == "running"
+    try:
+        wait_for(is_running, f"job {number} runs", 120)
+    except AssertionError:
+        raise AssertionError(f"job {number} does not run: {seen}") from None
+
+
 def up(box, number):
-    wait_for(lambda: "up" in gpumgr(box, "logs", number).stdout, f"job {number} listens", 60)
+    wait_for(lambda: "up" in gpumgr(box, "logs", number).stdout, f"job {number} listens", 120)
 
 
 @pytest.fixture
@@ -246,7 +260,7 @@ def test_a_port_that_is_somebody_elses(box, app):
         own = mine.getsockname()[1]
         mine.close()
         number = submit(box, "--ui", own, "--", "sleep", 1000, user=ADA)
-        state(box, number, "running")
+        runs(box, number)
         with socket.create_server(("127.0.0.1", own)):
             v = View(box, number, user=ADA)
             answer = v.ask("GET", "/")
@@ -265,11 +279,11 @@ def test_bad_input(box, app):
     got = gpumgr(box, "open", 99999)
     assert got.returncode != 0 and "job 99999" in got.stderr
     plain = submit(box, "--", "sleep", 1000)
-    state(box, plain, "running")
+    runs(box, plain)
     got = gpumgr(box, "open", plain)
     assert got.returncode != 0 and "declares no UI" in got.stderr and len(got.stderr.splitlines()) == 1
     holder = submit(box, "--gpus", 1, "--", "sleep", 1000)
-    state(box, holder, "running")
+    runs(box, holder)
     waiting = submit(box, "--gpus", 2, "--ui", 8888, "--", "sleep", 1000)
     got = gpumgr(box, "open", waiting)
     assert got.returncode != 0 and f"job {waiting} does not run: it is waiting" in got.stderr
