@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -27,6 +28,7 @@
 #define OUT_MAX (16u << 20)
 #define CALLER_S 10
 #define MEND_AGAIN_NS (5 * NS_PER_S)
+#define TIDY_EACH 3 /* of these */
 
 static struct {
     pthread_mutex_t lock; /* guards settings, out, session, threads, local */
@@ -324,10 +326,11 @@ static int open_end(const struct settings *s, const struct wire_stream_open *o, 
 static void *mend_thread(void *arg) {
     struct control *c = calloc(1, sizeof *c);
     if (!c) abort();
-    for (;;) {
+    for (unsigned round = 0;; round++) {
         settle(c);
         pthread_mutex_lock(&self.edit);
         if (*c->socket && !self.is_whole) self.is_whole = control_mend(c);
+        if (*c->socket && round % TIDY_EACH == 0) control_tidy(c);
         pthread_mutex_unlock(&self.edit);
         clock_sleep_until(clock_boot_ns() + MEND_AGAIN_NS);
     }
@@ -360,6 +363,13 @@ int control_start(const struct instance *where, const struct settings *s, struct
     int r = listen_at(where, e);
     if (r >= 0) r = thread_start(listen_thread, NULL, STACK_BYTES, "containers", e);
     return r < 0 ? r : thread_start(mend_thread, NULL, STACK_BYTES, "containers", e);
+}
+
+/* Where nothing is bound any more. */
+void control_close(void) {
+    char root[300];
+    snprintf(root, sizeof root, "%s/containers", self.where.dir);
+    (void)umount2(root, UMOUNT_NOFOLLOW);
 }
 
 void control_reload(const struct settings *s) {

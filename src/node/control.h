@@ -15,6 +15,8 @@
 
 /* Listens on DIR/run/containers.sock, and mends what a killed predecessor left half changed. */
 int control_start(const struct instance *where, const struct settings *s, struct error *e) MUST_CHECK;
+/* The node ends. */
+void control_close(void);
 void control_reload(const struct settings *s);
 
 /* A frame of the server that is about containers; false: it is not. */

@@ -1,8 +1,11 @@
 /* What is done with a container that is there: start, stop, restart, remove, read its log. */
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +20,7 @@
 #include "node/mounts.h"
 
 #define ACT_S 60
+#define TIDY_AGE_S 180
 #define LOG_LINES 2000u
 #define LOG_BYTES (512u << 10)
 
@@ -87,19 +91,32 @@ int control_gpus(int count, const struct job_words *scope, bool is_shared, const
 /* ---- what it mounts ---- */
 
 void control_pin_dir(const struct control *c, const char *pin, char *ret, size_t room) {
-    instance_path(c->where, ret, room, "containers/%s", pin);
+    snprintf(ret, room, "%s/containers/%s", c->where->dir, pin);
+}
+
+/* A file system in memory, of our own: after a start of the machine nothing of it is there, so that an engine that begins before us
+ * finds no empty directory in the place of somebody's data. Not in the run directory, which others may tidy away with all that is
+ * bound there. */
+static int make_root(const struct control *c, struct error *e) {
+    char root[300];
+    control_pin_dir(c, "", root, sizeof root);
+    if (mkdir(root, 0700) < 0 && errno != EEXIST) return fail_errno(e, errno, "%s", root);
+    if (geteuid() != 0 || mounts_is_root(root)) return 0;
+    if (mount("gpumgr", root, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=1m") < 0)
+        return fail_errno(e, errno, "%s", root);
+    return 0;
 }
 
 int control_bind(const struct control *c, const struct seal_context *who, const char *pin,
                  const struct job_words *words, struct buf *ret, struct error *e) {
-    char dir[300];
-    instance_path(c->where, dir, sizeof dir, "containers");
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one makes the root */
     struct mounts *m = calloc(1, sizeof *m);
     if (!m) abort();
     *m = (struct mounts){.roots = c->settings.jobs_mount_roots, .who = who};
-    int r = 0;
-    if (words->count && mkdir(dir, 0700) < 0 && errno != EEXIST) r = fail_errno(e, errno, "%s", dir);
     control_pin_dir(c, pin, m->dir, sizeof m->dir);
+    pthread_mutex_lock(&lock);
+    int r = words->count ? make_root(c, e) : 0;
+    pthread_mutex_unlock(&lock);
     if (r >= 0 && words->count && mkdir(m->dir, 0700) < 0 && errno != EEXIST) r = fail_errno(e, errno, "%s", m->dir);
     if (r >= 0) r = mounts_take_all(m, words, e);
     if (r >= 0) {
@@ -109,6 +126,28 @@ int control_bind(const struct control *c, const struct seal_context *who, const 
     }
     free(m);
     return r;
+}
+
+/* What was bound for containers that somebody removed through the engine itself. One that is being made has its directory
+ * before the engine knows of it, so only what is old goes. */
+void control_tidy(const struct control *c) {
+    AUTO(buf_done) struct buf list = {0};
+    struct error ignored;
+    struct stat st;
+    char root[300], dir[600];
+    control_pin_dir(c, "", root, sizeof root);
+    DIR *all = opendir(root);
+    for (const struct dirent *d; all && (d = readdir(all));) {
+        snprintf(dir, sizeof dir, "%s%s", root, d->d_name);
+        if (strspn(d->d_name, "0123456789abcdef") != strlen(d->d_name) || stat(dir, &st) < 0) continue;
+        if (st.st_mtime + TIDY_AGE_S > clock_real_ns() / NS_PER_S) continue;
+        const char *ours = "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22gpumgr.pin%22%5D%7D";
+        if (!list.len && control_get(c, ours, "", &list, &ignored) < 0) break;
+        if (memmem(list.s, list.len, d->d_name, strlen(d->d_name))) continue;
+        mounts_let_go(dir);
+        (void)rmdir(dir);
+    }
+    if (all) closedir(all);
 }
 
 /* After the machine was started anew, what it mounts is not bound any more: as whoever it belongs to, again. */

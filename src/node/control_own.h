@@ -101,8 +101,9 @@ int control_remove(const struct control *c, const struct control_seen *s, bool f
 struct job_words;
 int control_gpus(int count, const struct job_words *scope, bool is_shared, const char *own, char *ret, size_t room,
                  struct error *e) MUST_CHECK;
-/* Where what it mounts is bound. */
+/* Where what it mounts is bound: in a file system of our own, DIR/containers. */
 void control_pin_dir(const struct control *c, const char *pin, char *ret, size_t room);
+void control_tidy(const struct control *c);
 /* Opens them as `who` and binds them there; ret: a JSON object with "Mounts". */
 int control_bind(const struct control *c, const struct seal_context *who, const char *pin,
                  const struct job_words *words, struct buf *ret, struct error *e) MUST_CHECK;

@@ -302,6 +302,7 @@ int main(int argc, char **argv) {
     loop();
     tasks_stop();
     jobs_close();
+    control_close();
     uplink_done(&self.uplink);
     host_free(self.host);
     engine_free(self.engine);

@@ -147,15 +147,17 @@ void mounts_put_groups(const struct seal_context *who, struct buf *b) {
 
 /* ---- later ---- */
 
-/* What is bound lies on another place than the directory around it, or is another file: it is asked by its own mount. */
+bool mounts_is_root(const char *path) {
+    struct statx st;
+    return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &st) == 0 &&
+           (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
 bool mounts_are_bound(const char *dir, unsigned count) {
     char path[PATH_MAX];
     for (unsigned i = 0; i < count; i++) {
-        struct statx st;
         snprintf(path, sizeof path, "%.4000s/mount.%u", dir, i);
-        if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &st) < 0) return false;
-        if (!(st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) || !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT))
-            return false;
+        if (!mounts_is_root(path)) return false;
     }
     return true;
 }

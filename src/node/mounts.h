@@ -33,6 +33,8 @@ int mounts_take_all(struct mounts *m, const struct job_words *words, struct erro
 void mounts_put(const struct mounts *m, struct buf *b);
 void mounts_put_groups(const struct seal_context *who, struct buf *b);
 
+/* Whether something is mounted just there. */
+bool mounts_is_root(const char *path);
 /* Whether all of them are there still: after a start of the machine none is. */
 bool mounts_are_bound(const char *dir, unsigned count);
 

@@ -39,6 +39,11 @@ class Box:
         wait_for(lambda: self.verdicts() == ["free"] * 3, "the GPUs are free", 60)
 
     def end(self):
+        self.up.process.terminate()
+        self.up.process.wait(60)
+        for line in reversed(Path("/proc/mounts").read_text().splitlines()):  # of containers that tests removed behind its back
+            if line.split()[1].startswith(f"{self.up.dir}/"):
+                subprocess.run(["umount", "-l", line.split()[1]], check=True)
         self.up.__exit__()
         self.sim.__exit__()
 
@@ -172,13 +177,19 @@ def test_mounts_have_roots_and_their_users_rights(box):
     assert (mine / "file").stat().st_uid == ADA
     box.good("restart", "data", user=ADA)
     pin = Path(box.inspect("data")["HostConfig"]["Mounts"][0]["Source"])
-    assert str(pin).startswith(str((box.up.dir / "run").resolve()))  # no path of hers can be changed under the engine
+    assert str(pin).startswith(f"{box.up.dir}/containers/")  # no path of hers can be changed under the engine
     box.good("stop", "data", user=ADA)
     subprocess.run(["umount", pin], check=True)  # as after a start of the machine
     box.good("start", "data", user=ADA)
     assert "/mnt/file" in box.docker("exec", "data", "/bin/busybox", "ls", "/mnt/file").stdout
     box.good("remove", "data", "--yes", user=ADA)
     assert not pin.exists() and (mine / "file").exists()
+    box.good("add", IMAGE, "--name", "data", "--mount", f"{mine}:/mnt", *SLEEP, user=ADA)
+    pin = Path(box.inspect("data")["HostConfig"]["Mounts"][0]["Source"])
+    box.docker("rm", "-f", "data")  # behind gpumgr's back
+    os.utime(pin.parent, (1, 1))
+    wait_for(lambda: not pin.parent.exists(), "what was bound for it is let go", 60)
+    assert (mine / "file").exists()
     shutil.rmtree(mine), shutil.rmtree(closed)
 
 
@@ -327,6 +338,31 @@ def test_an_engine_that_dies_in_the_middle_of_a_change(box):
     box.docker.socket.chmod(0o660)
     wait_for(lambda: box.names() == ["work"] and box.inspect("work")["State"]["Running"], "it is put back", 120)
     assert not [v for v in box.inspect("work")["Config"]["Env"] if v == "A=1"]
+
+
+def test_after_a_start_of_the_machine_data_are_there_before_the_container(box):
+    """Engine and node begin anew, and nothing is mounted any more: the engine must not start it with an empty directory."""
+    mine = box.open / "boot"
+    mine.mkdir()
+    os.chown(mine, ADA, ADA)
+    (mine / "kept").write_text("data\n")
+    box.good("add", IMAGE, "--name", "steady", "--restart", "always", "--mount", f"{mine}:/mnt", *SLEEP, user=ADA)
+    box.docker.process.send_signal(signal.SIGTERM)
+    box.docker.process.wait(120)
+    root = box.up.dir / "containers"
+    for line in reversed(Path("/proc/mounts").read_text().splitlines()):
+        if line.split()[1].startswith(str(root)):
+            subprocess.run(["umount", "-l", line.split()[1]], check=True)
+    box.docker.start()
+    os.chown(box.docker.socket, 0, DOCKERS)
+    box.docker.socket.chmod(0o660)
+    state = box.inspect("steady")["State"]
+    assert not state["Running"] and str(root) in state["Error"], state
+    kill(box.up.of_program("node")[0], signal.SIGKILL)
+    wait_for(lambda: box.inspect("steady")["State"]["Running"], "it runs again", 120)
+    assert box.docker("exec", "steady", "/bin/busybox", "cat", "/mnt/kept").stdout == "data\n"
+    box.good("remove", "steady", "--yes", user=ADA)
+    shutil.rmtree(mine)
 
 
 def test_an_engine_that_hangs_makes_nobody_wait(box):
