@@ -118,7 +118,9 @@ int job_news_ask(const char *dir, int64_t job, int64_t element, int wait_s, stru
     struct json_tree *root;
     char path[128];
     int n = snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)job);
-    if (wait_s > 0 && *ret->stage) snprintf(path + n, sizeof path - (size_t)n, "?wait=%d&stage=%s", wait_s, ret->stage);
+    if (element >= 0) n += snprintf(path + n, sizeof path - (size_t)n, "?element=%lld", (long long)element);
+    if (wait_s > 0 && *ret->stage)
+        snprintf(path + n, sizeof path - (size_t)n, "%cwait=%d&stage=%s", element >= 0 ? '&' : '?', wait_s, ret->stage);
     int r = server_ask(dir, "GET", path, NULL, &answer, e);
     if (r < 0) return r;
     r = json_tree_parse(answer.s, answer.len, &root, e);

@@ -45,8 +45,9 @@ int job_pick(const char *dir, const struct job_id *id, struct job_pick *ret, str
     AUTO(buf_done) struct buf answer = {0};
     struct job_pick p = {0};
     struct json_tree *root;
-    char path[64];
-    snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)id->job);
+    char path[96];
+    int n = snprintf(path, sizeof path, "/api/v1/jobs/%lld", (long long)id->job);
+    if (id->element >= 0) snprintf(path + n, sizeof path - (size_t)n, "?element=%lld", (long long)id->element);
     int r = server_ask(dir, "GET", path, NULL, &answer, e);
     if (r < 0) return r;
     r = json_tree_parse(answer.s, answer.len, &root, e);

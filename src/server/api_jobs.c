@@ -28,10 +28,11 @@ const struct route_field api_submit_query[] = {
     {0   }
 };
 const struct route_field api_job_query[] = {
-    {"stage", FIELD_TEXT, false, "An earlier answer's `stage`"},
-    {"wait",  FIELD_NUMBER, false,
+    {"element",   FIELD_NUMBER, false, "Of an array: only the `runs` of this element"},
+    {"stage",      FIELD_TEXT, false, "An earlier answer's `stage`"},
+    {"wait",           FIELD_NUMBER, false,
      "So many seconds, 60 at most: the answer comes when the job has left that stage, or then"},
-    {0      }
+    {0}
 };
 const struct route_field api_cancel_query[] = {
     {"element", FIELD_NUMBER, false, "Only this element of an array"},
@@ -465,8 +466,11 @@ static void job_moved(void *ctx) {
 int api_job(struct call *c, struct error *e) {
     struct listing *l = listing_new(c);
     const char *stage = call_query(c, "stage");
-    double wait_s;
+    double wait_s, element;
     int r = api_job_number(c->param[0], &l->ask.only, e);
+    if (r >= 0) r = call_query_number(c, "element", 0, 1e9, -1, &element, e);
+    if (r >= 0) l->ask.has_number = element >= 0;
+    if (r >= 0) l->ask.number = (int64_t)element;
     if (r >= 0) r = call_query_number(c, "wait", 0, WAIT_MOST_S, 0, &wait_s, e);
     if (r >= 0 && wait_s > 0 && !stage) r = fail(e, -EINVAL, "wait: needs `stage`, the one that is known");
     bool waits = r >= 0 && wait_s > 0 &&

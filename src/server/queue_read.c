@@ -15,6 +15,7 @@ struct walk {
     const struct queue_reader *reader;
     struct sql *db;
     uint32_t runs_most;
+    int64_t number; /* of an element, as people see it; below 0: all */
 };
 
 static int tell_run(const struct sql_row *row, void *ctx, struct error *e) {
@@ -47,10 +48,30 @@ static int tell_run(const struct sql_row *row, void *ctx, struct error *e) {
     return w->reader->run(w->reader->ctx, &r, e);
 }
 
-static int tell_runs(struct walk *w, int64_t job, struct error *e) {
-    int r =
-        sql_each(w->db, tell_run, w, e, "SELECT " RUN_COLUMNS " FROM runs WHERE job=? ORDER BY element,attempt LIMIT ?",
-                 "ii", job, (int64_t)w->runs_most);
+/* The place of the element that is asked for; -1: there is none. */
+static int64_t place_of(const struct queue_job_row *j, int64_t number) {
+    struct job_spec spec;
+    if (job_decode(j->record, j->record_len, &spec, NULL) < 0) return -1;
+    for (uint32_t i = 0; i < j->elements; i++)
+        if (job_element_number(&spec, i) == number) return i;
+    return -1;
+}
+
+static int tell_runs(struct walk *w, const struct queue_job_row *j, struct error *e) {
+    int r;
+    if (w->runs_most == 1) /* one that goes on has no end yet */
+        r = sql_each(w->db, tell_run, w, e,
+                     "SELECT " RUN_COLUMNS
+                     " FROM runs WHERE job=? ORDER BY ended=0 DESC,ended DESC,attempt DESC LIMIT 1",
+                     "i", j->id);
+    else if (w->number >= 0)
+        r = sql_each(w->db, tell_run, w, e,
+                     "SELECT " RUN_COLUMNS " FROM runs WHERE job=? AND element=? ORDER BY attempt LIMIT ?", "iii",
+                     j->id, place_of(j, w->number), (int64_t)w->runs_most);
+    else
+        r = sql_each(w->db, tell_run, w, e,
+                     "SELECT " RUN_COLUMNS " FROM runs WHERE job=? ORDER BY element,attempt LIMIT ?", "ii", j->id,
+                     (int64_t)w->runs_most);
     return r < 0 ? r : 0;
 }
 
@@ -75,7 +96,7 @@ static int tell_job(const struct sql_row *row, void *ctx, struct error *e) {
                               .behind = sql_row_int(row, 17)};
     j.record = sql_row_blob(row, 14, &j.record_len);
     int r = w->reader->job(w->reader->ctx, &j, e);
-    return r < 0 || !w->runs_most ? r : tell_runs(w, j.id, e);
+    return r < 0 || !w->runs_most ? r : tell_runs(w, &j, e);
 }
 
 static int tell_cordon(const struct sql_row *row, void *ctx, struct error *e) {
@@ -91,7 +112,7 @@ static int tell_usage(const struct sql_row *row, void *ctx, struct error *e) {
 }
 
 int queue_store_read(struct sql *db, int64_t since_hour, const struct queue_reader *reader, struct error *e) {
-    struct walk w = {.reader = reader, .db = db, .runs_most = 0};
+    struct walk w = {.reader = reader, .db = db, .runs_most = 0, .number = -1};
     int r = sql_each(db, tell_job, &w, e, "SELECT " JOB_COLUMNS " FROM jobs WHERE is_over=0 ORDER BY id", "");
     /* one walk for the runs of all of them: most jobs that wait have none */
     if (r >= 0)
@@ -106,7 +127,8 @@ int queue_store_read(struct sql *db, int64_t since_hour, const struct queue_read
 }
 
 int queue_store_list(struct sql *db, const struct queue_ask *a, const struct queue_reader *reader, struct error *e) {
-    struct walk w = {.reader = reader, .db = db, .runs_most = a->runs_most};
+    struct walk w = {.reader = reader, .db = db, .runs_most = a->runs_most, .number = -1};
+    if (a->has_number) w.number = a->number;
     if (a->only) return sql_each(db, tell_job, &w, e, "SELECT " JOB_COLUMNS " FROM jobs WHERE id=?", "i", a->only);
     return sql_each(db, tell_job, &w, e,
                     "SELECT " JOB_COLUMNS " FROM jobs WHERE id<? AND (?=0 OR (1<<state)&?) AND (?=0 OR (1<<origin)&?)"

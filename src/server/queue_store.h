@@ -101,7 +101,9 @@ struct queue_ask {
     const char *user; /* NULL: anybody's */
     int limit;
     int64_t only;       /* above 0: just this one */
-    uint32_t runs_most; /* of each job; 1: the one that ended last; 0: none */
+    uint32_t runs_most; /* of each job; 1: the one that goes on, else that ended last; 0: none */
+    bool has_number;    /* of several: only those of the element of this number, as people see it */
+    int64_t number;
 };
 int queue_store_list(struct sql *db, const struct queue_ask *a, const struct queue_reader *r, struct error *e)
     MUST_CHECK;

@@ -9,6 +9,7 @@
 #include "server/queue_own.h"
 #include "server/queue_spawn.h"
 
+#define STAGED_BYTES (256u << 20) /* of all of them */
 #define STAGED_NS (60 * NS_PER_S) /* the next frame of a submission is waited for so long */
 
 /* ---- what this machine can never run ---- */
@@ -324,8 +325,11 @@ static size_t stage(struct queue *q, const char *node, const struct wire_submit 
         snprintf(s->node, sizeof s->node, "%s", node);
         s->request = list->request;
     }
+    size_t all = list->len;
+    for (const struct queue_staged *other = q->staged; other; other = other->next) all += other->frames.len;
     s->until_ns = clock_boot_ns() + STAGED_NS;
-    if (s->frames.len + list->len <= WIRE_SUBMIT_MOST) buf_add(&s->frames, list->at, list->len);
+    if (s->frames.len + list->len <= WIRE_SUBMIT_MOST && all <= STAGED_BYTES) /* else it is refused when it is whole */
+        buf_add(&s->frames, list->at, list->len);
     s->count += list->count;
     size_t count = s->count;
     if (list->is_part) return count;

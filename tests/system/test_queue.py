@@ -289,6 +289,24 @@ def test_an_element_that_is_tried_again_is_not_over(server, node):
     assert p.returncode == 4, err
 
 
+def test_an_element_behind_a_thousand_others(server, node):
+    """Its run is found all the same; and a list shows the last try of a job, not its first."""
+    a = node.submit(job_record(("exit", "0"), array="1-1200"))["first"]
+    wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{a}").json["state"] == "done", "all are over", 120)
+    one = server.unix("GET", f"/api/v1/jobs/{a}?element=1150").json
+    assert [(r["element"], r["state"]) for r in one["runs"]] == [(1150, "done")]
+    assert server.unix("GET", f"/api/v1/jobs/{a}?element=1300").json["runs"] == []
+    assert server.gpumgr("wait", f"{a}.1150", "--quiet").returncode == 0
+    b = node.submit(job_record(("hold",), retries=1))["first"]
+    for attempt, code in ((1, 3), (2, 4)):
+        wait_for(lambda: (b, 0, attempt) in node.books.runs and node.books.state((b, 0, attempt)) == RUNNING, "it runs", 60)
+        node.finish((b, 0, attempt), code)
+    wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{b}").json["state"] == "failed", "it is over", 60)
+    server.stop(kill=True)
+    server.start()  # what is over is in the file only
+    assert server.unix("GET", "/api/v1/jobs?limit=1").json["jobs"][0]["exit_code"] == 4
+
+
 def lose(server, node, count=1):
     """Jobs that run on a machine which then goes away."""
     first = node.submit(*[job_record(("hold",)) for _ in range(count)])["first"]
