@@ -128,12 +128,13 @@ struct deciding {
     int64_t id;
     struct repeat_step step;
     bool is_back; /* the clock was far ahead: only the mark, which goes back */
+    int64_t now_s;
 };
 
 static int decide_work(struct sql *db, void *ctx, struct error *e) {
-    const struct deciding *d = ctx;
+    struct deciding *d = ctx;
     CRASH_POINT();
-    int r = d->is_back ? repeat_store_back(db, d->id, d->step.mark_s, e)
+    int r = d->is_back ? repeat_store_back(db, d->id, d->now_s, &d->step.mark_s, e)
                        : repeat_store_slots(db, d->id, d->step.slot, d->step.count, d->step.mark_s, 0, e);
     CRASH_POINT();
     return r < 0 ? r : 0;
@@ -221,10 +222,8 @@ void repeat_look(struct repeats *all, struct repeat *r) {
     if (r->is_busy || r->is_paused || *r->problem || all->is_stopping || (r->next_s > now_s && !is_back)) return;
     struct deciding *d = calloc(1, sizeof *d);
     if (!d) abort();
-    *d = (struct deciding){.all = all, .id = r->id, .is_back = is_back};
-    if (is_back) {
-        d->step.mark_s = now_s;
-    } else {
+    *d = (struct deciding){.all = all, .id = r->id, .is_back = is_back, .now_s = now_s};
+    if (!is_back) {
         const struct repeat_now now = {.mark_s = r->mark_s, .now_s = now_s, .open = (unsigned)r->open_count};
         repeat_step(&r->spec, &r->recur, &r->zone, &now, &d->step);
     }

@@ -74,10 +74,15 @@ int repeat_store_by_hand(struct sql *db, int64_t id, int64_t now_s, int64_t job,
     return r < 0 ? r : trim(db, id, e);
 }
 
-int repeat_store_back(struct sql *db, int64_t id, int64_t mark_s, struct error *e) {
-    int r = sql_do(db, e, "DELETE FROM repeat_slots WHERE repeat=? AND slot>? AND fate NOT IN(?,?)", "iiii", id, mark_s,
+int repeat_store_back(struct sql *db, int64_t id, int64_t now_s, int64_t *ret_mark_s, struct error *e) {
+    int r = sql_do(db, e, "DELETE FROM repeat_slots WHERE repeat=? AND slot>? AND fate NOT IN(?,?)", "iiii", id, now_s,
                    (int64_t)REPEAT_RUN, (int64_t)REPEAT_BY_HAND);
-    return r < 0 ? r : one_row(sql_do(db, e, "UPDATE repeats SET mark=? WHERE id=?", "ii", mark_s, id), id, e);
+    if (r >= 0)
+        r = sql_int(db, ret_mark_s, e,
+                    "SELECT coalesce(max(slot),?) FROM repeat_slots WHERE repeat=? AND slot<=? AND fate<>?", "iiii",
+                    now_s, id, now_s, (int64_t)REPEAT_BY_HAND);
+    if (r >= 0) r = sql_do(db, e, "UPDATE repeats SET mark=? WHERE id=?", "ii", *ret_mark_s, id);
+    return r < 0 ? r : one_row(r, id, e);
 }
 
 int repeat_store_end(struct sql *db, int64_t job, int state, struct error *e) {

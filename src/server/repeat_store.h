@@ -36,8 +36,9 @@ int repeat_store_slots(struct sql *db, int64_t id, const struct repeat_slot *slo
                        int64_t job, struct error *e) MUST_CHECK;
 /* Without a time of its own. */
 int repeat_store_by_hand(struct sql *db, int64_t id, int64_t now_s, int64_t job, struct error *e) MUST_CHECK;
-/* The clock was far ahead: what is noted of times to come goes, but for those that ran; the mark goes back. */
-int repeat_store_back(struct sql *db, int64_t id, int64_t mark_s, struct error *e) MUST_CHECK;
+/* The clock was far ahead: what is noted of times to come goes, but for those that ran; the mark goes back to the last time that was
+ * decided before, so that those since then are decided, too. */
+int repeat_store_back(struct sql *db, int64_t id, int64_t now_s, int64_t *ret_mark_s, struct error *e) MUST_CHECK;
 /* How the job of a time ended: it stays known when the job itself is forgotten. */
 int repeat_store_end(struct sql *db, int64_t job, int state, struct error *e) MUST_CHECK;
 

@@ -199,6 +199,17 @@ def test_a_clock_that_was_wrong_by_months(desk):
     assert len(desk.node.books.starts) == 2
 
 
+def test_times_that_came_while_the_clock_was_wrong(desk):
+    """They are decided when it is right again, and what ran before is not made good."""
+    n = desk.make("* * * * *", command=("exit", "0"), late="10m")
+    desk.minute(1)
+    desk.until(n, "done")
+    desk.clock.set(START + 100 * 86400)
+    wait_for(lambda: desk.get(n)["next"][0]["at"] > desk.clock.now(), "it believes the clock", 30)
+    desk.minute(3)
+    wait_for(lambda: [(m, o) for m, o, _ in desk.slots(n) if m < 10] == [(0.5, "done"), (1.5, "skipped"), (2.5, "done")], "two more of today", 30)
+
+
 # ---- by hand ----
 
 def test_pause_resume_run_remove(desk):
