@@ -233,6 +233,7 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
     struct queue_job *j = r->job;
     uint32_t element = r->of.key.element;
     struct wire_run end = *w;
+    if (r->state == JOB_GRANTED && w->start_ns && !is_lease(j)) queue_tell_start(q, r); /* over before it was said */
     enum job_state state = job_end_state((enum job_reason)w->reason, w->has_exit, w->code, w->signal);
     if (is_lease(j) && w->reason == JOB_BY_ITSELF) state = JOB_DONE;
     bool again = is_tried_again(r, w, state);
@@ -265,7 +266,7 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
 /* ---- what a node says ---- */
 
 static void run_moves(struct queue *q, struct queue_run *r, const struct wire_run *w, enum job_state to) {
-    bool starts = to == JOB_RUNNING && r->state == JOB_GRANTED;
+    bool starts = r->state == JOB_GRANTED && (to == JOB_RUNNING || (to == JOB_ENDING && w->start_ns));
     bool is_same = r->state == to && r->of.start_ns == w->start_ns;
     const struct wire_run before = r->of;
     r->of = *w;

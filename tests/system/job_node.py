@@ -2,7 +2,8 @@
 
 The books (`Books`) are what a real node has on its disk: which runs it was given, which began, how they ended, and what the
 server has acknowledged. They outlive the connection, so a test may cut it, or kill the server, wherever it likes. A job does what
-its command says: ["exit", CODE], ["sleep", SECONDS], anything else runs until the test ends it."""
+its command says: ["exit", CODE], ["sleep", SECONDS], ["flash", CODE] ends before anybody heard that it runs, anything else runs until
+the test ends it."""
 
 import math
 import socket
@@ -248,8 +249,9 @@ class JobNode:
             command = command_of(rec)
             self.books.runs[k] = {"state": RUNNING, "stored": False, "command": command, "gpus": uuids, "uid": uid, "user": user, "start": time.time_ns()}
             self.books.starts.append(k)
-            self.tell(k)
-            if command[0] == "exit":
+            if command[0] != "flash":
+                self.tell(k)
+            if command[0] in ("exit", "flash"):
                 self.finish(k, int(command[1]))
             elif command[0] == "sleep":
                 threading.Timer(float(command[1]), self.finish, (k, 0)).start()

@@ -114,12 +114,14 @@ def test_a_kill_at_every_step_of_an_adoption(lab):
     """The node is killed while a job runs and another one has just been granted, and again while it takes them up."""
     def trial(number):
         lab.order.unlink()
+        go = lab.i.dir / f"go-{number}"
         for n in ("a", "b"):
-            lab.submit(f"adopt-{number}-{n}", f"sleep 0.5; echo $GPUMGR_JOB_ID >> {lab.ran}; exit 5")
+            lab.submit(f"adopt-{number}-{n}", f"until test -e {go}; do sleep 0.05; done; echo $GPUMGR_JOB_ID >> {lab.ran}; exit 5")
         wait_for(lambda: [j for j in lab.jobs().values() if j["state"] == "running"], "one runs")
         lab.order.write_text(f"node:{number}:{os.getpid()}")
         for node in lab.i.of_program("node"):
             os.kill(node, signal.SIGKILL)
+        go.touch()
         for n in ("a", "b"):
             lab.check(f"adopt-{number}-{n}", False)
     died = steps(lab, "node", trial)

@@ -43,9 +43,17 @@ def verdicts(box):
     return [g["verdict"] for g in json.loads(got.stdout)["gpus"]] if got.returncode == 0 else []
 
 
-def start(box, name, *words, epochs=1):
-    env = clean_env(GPUSIM_DIR=box.sim.dir, GPUSIM_TASK=BUILD / "sim/gpusim-task", WATCHMEN_TOKEN=TOKEN)
-    return subprocess.Popen([sys.executable, str(EXAMPLE), "--id", name, "--port", str(box.port), "--epochs", str(epochs),
+# In place of gpusim-task: works on until it is let go.
+HELD = """#!/bin/sh
+%s $(echo "$@" | sed 's/--work [0-9]*/--forever/') &
+until test -e %s; do sleep 0.05; done
+kill $!
+"""
+
+
+def start(box, name, *words, program=BUILD / "sim/gpusim-task"):
+    env = clean_env(GPUSIM_DIR=box.sim.dir, GPUSIM_TASK=program, WATCHMEN_TOKEN=TOKEN)
+    return subprocess.Popen([sys.executable, str(EXAMPLE), "--id", name, "--port", str(box.port), "--epochs", "1",
                              "--every", "0.05", *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -59,9 +67,12 @@ def granted(out):
     return [int(g) for g in re.search(r"on GPUs \[(.*)\]", out)[1].split(", ")]
 
 
-def test_several_at_once_in_different_modes(box):
+def test_several_at_once_in_different_modes(box, tmp_path):
     """What each is granted is what it asked for, and no GPU is given to two at a time: what runs there is seen to run."""
-    first = start(box, "first", "--cuda", "0,1", "--wait", "queue", epochs=3)
+    held, go = tmp_path / "held", tmp_path / "go"
+    held.write_text(HELD % (BUILD / "sim/gpusim-task", go))
+    held.chmod(0o755)
+    first = start(box, "first", "--cuda", "0,1", "--wait", "queue", program=held)
     wait_for(lambda: verdicts(box)[:2] == ["foreign", "foreign"], "the first one trains", 30)
     second = start(box, "second", "--cuda", "1", "--wait", "queue")
     third = start(box, "third", "--cuda", "2,1,0", "--wait", "schedule", "--req_gpu_num", "1")
@@ -70,7 +81,9 @@ def test_several_at_once_in_different_modes(box):
     waiting = {c["id"].split("@")[1]: c for c in show(box, "work")}
     assert waiting["second"]["status"] == "waiting" and waiting["second"]["gpus"] == [1]
     assert waiting["fourth"]["mode"] == "schedule" and waiting["fourth"]["req_gpu_num"] == 3
-    out = {name: p.communicate(timeout=120) for name, p in
+    wait_for(lambda: third.poll() is not None, "the third has what was free at once")
+    go.touch()
+    out = {name: p.communicate(timeout=250) for name, p in
            {"first": first, "second": second, "third": third, "fourth": fourth}.items()}
     assert all(p.returncode == 0 for p in (first, second, third, fourth)), out
     assert granted(out["first"][0]) == [0, 1]

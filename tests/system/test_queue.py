@@ -509,7 +509,8 @@ def test_a_submission_is_synced_before_it_is_acknowledged(tmp_path):
             synced = False
 
 
-def test_whom_a_job_names_is_told(server, node):
+@pytest.mark.parametrize("command", ["exit", "flash"])
+def test_whom_a_job_names_is_told(server, node, command):
     told = []
 
     class Receiver(http.server.BaseHTTPRequestHandler):
@@ -524,7 +525,7 @@ def test_whom_a_job_names_is_told(server, node):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as receiver:
         threading.Thread(target=receiver.serve_forever, daemon=True).start()
         where = f"webhook:http://127.0.0.1:{receiver.server_port}/"
-        node.submit(job_record(("exit", "3"), name="train", notify=(where,)))
+        node.submit(job_record((command, "3"), name="train", notify=(where,)))
         wait_for(lambda: len(told) == 2, "start and failure are told")
         receiver.shutdown()
     assert "has started" in json.dumps(told[0]) and "failed with exit code 3" in json.dumps(told[1])

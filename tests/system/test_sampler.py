@@ -176,7 +176,8 @@ def test_counts_survive_the_sampler(sim):
 
 def test_mig_instances(tmp_path):
     with Simulator(tmp_path / "sim", "--model", "a100", "--mig") as sim, Instance(sim, "--wait-ms", "100") as i:
-        gpu = i.ready(1)["gpus"][0]
+        i.ready(1)
+        gpu = wait_for(lambda: (g := i.gpu(0)) and all("gpu_memory_total_bytes" in p["metrics"] for p in (g, *g["instances"])) and g, "all of it is read")
         assert len(gpu["instances"]) >= 2
         for part in gpu["instances"]:
             assert part["uuid"].startswith("MIG-")

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*args, **kw):
-    return subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=60, **kw)
+    return subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=240, **kw)
 
 
 ARROWS = [
