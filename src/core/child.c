@@ -132,7 +132,7 @@ static int64_t pause_after(struct child *c, int status, int64_t ran_ns) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == SAMPLER_AGAIN && !c->is_optional)
         return backoff_next(&c->backoff, ran_ns, 0, AGAIN_PAUSE_NS, AGAIN_LONGEST_NS);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && was_ready)
-        return backoff_next(&c->backoff, ran_ns, KILLS_FREE, KILLED_PAUSE_NS, LONGEST_PAUSE_NS);
+        return backoff_next(&c->kills, ran_ns, KILLS_FREE, KILLED_PAUSE_NS, LONGEST_PAUSE_NS);
     if (c->is_optional && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_INPUT && !was_ready) return INT64_MAX;
     if (c->is_optional && !was_ready) return backoff_next(&c->backoff, ran_ns, 0, SELDOM_PAUSE_NS, SELDOM_LONGEST_NS);
     return backoff_next(&c->backoff, ran_ns, 0, FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
@@ -170,7 +170,7 @@ bool child_reaped(struct child *c, pid_t pid, int status, int64_t now_ns, bool i
 
 void child_retry(struct child *c, int64_t now_ns) {
     if (c->state != CHILD_DOWN) return;
-    c->backoff = (struct backoff){0};
+    c->backoff = c->kills = (struct backoff){0};
     c->start_ns = now_ns;
 }
 

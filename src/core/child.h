@@ -34,9 +34,9 @@ struct child {
     int heart_fd;
     struct heart *heart;
     int64_t start_ns, started_ns, ending_ns;
-    int64_t forgiven_ns; /* silence before this does not count */
-    struct backoff backoff;
-    pid_t stuck; /* a fenced predecessor */
+    int64_t forgiven_ns;           /* silence before this does not count */
+    struct backoff backoff, kills; /* kills: by others, while it did its work; they make its own failures no worse */
+    pid_t stuck;                   /* a fenced predecessor */
 };
 
 /* Forks and execs argv; %H in an argument stands for the heartbeat's descriptor. */
