@@ -15,6 +15,8 @@ static int look_at(const struct job_wish *w, struct run_follow *ret, struct erro
     if (r < 0) return r;
     if (spec.repeat.count)
         return fail(e, -EINVAL, "repeat: `run` follows one job; `gpumgr submit` takes one that repeats");
+    if (spec.service.count)
+        return fail(e, -EINVAL, "service: `run` follows one job; `gpumgr service add` takes one that stays up");
     ret->is_pty = spec.is_pty;
     ret->is_array = elements > 1;
     ret->retries = spec.retries;

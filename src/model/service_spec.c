@@ -205,8 +205,7 @@ int service_spec_check(const struct service_spec *s, struct error *e) {
 
 int service_spec_check_job(const struct job_spec *j, struct error *e) {
     struct service_spec s;
-    const char *other = j->repeat.count    ? "repeat"
-                        : j->array[0]      ? "array"
+    const char *other = j->array[0]        ? "array"
                         : j->sweep.count   ? "sweep"
                         : j->after.count   ? "after"
                         : j->finish_by_ns  ? "finish_by"

@@ -128,7 +128,7 @@ _Noreturn static void become(const struct child *c) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execvpe(c->argv[0], c->argv, c->env);
+    if (c->argv[0]) execvpe(c->argv[0], c->argv, c->env);
     _exit(127);
 }
 

@@ -91,7 +91,7 @@ typedef void (*queue_done_fn)(void *ctx, int result, const struct error *e);
 struct queue_order {
     enum wire_control_verb verb;
     int64_t job, element; /* element: a number as people see it; -1: all */
-    int64_t value; /* of a priority; of a cancel 1: also where its machine is away */
+    int64_t value;        /* of a priority; of a cancel 1: also where its machine is away */
 };
 /* `done` is called once, unless this fails: -ENOENT, -EACCES, -EBUSY (it is over). */
 int queue_control(struct queue *q, const struct queue_who *who, const struct queue_order *o, queue_done_fn done,

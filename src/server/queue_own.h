@@ -90,12 +90,7 @@ struct queue_user {
     } week[QUEUE_WEEK_H]; /* of runs that have ended */
 };
 
-struct queue_retry {
-    struct queue_retry *next;
-    int64_t job, due_ns;
-    uint32_t element;
-};
-
+struct queue_retry;     /* queue_parts.h */
 struct queue_ask_open { /* a SEAL or LOG_ASK that waits for its answer */
     struct queue_ask_open *next;
     uint64_t request;
@@ -140,9 +135,9 @@ struct queue {
     struct flush *flush; /* what the next commit carries; NULL: nothing yet */
     size_t touched;      /* jobs that may have something to write */
     bool is_posted, wants_pass, is_gpus_old, is_writing, is_stopping, is_draining;
-    struct queue_staged *staged;                             /* queue_submit.c */
-    struct queue_wait *waits[QUEUE_WAITS];                   /* by the job's number */
-    size_t dependents;                                       /* jobs that wait for another */
+    struct queue_staged *staged;           /* queue_submit.c */
+    struct queue_wait *waits[QUEUE_WAITS]; /* by the job's number */
+    size_t dependents;                     /* jobs that wait for another */
     queue_health_fn on_health;
     void *health_ctx;
     struct plan *preempt;                                    /* memory of its own: model/preempt */

@@ -3,6 +3,12 @@
 
 #include "server/queue_own.h"
 
+struct queue_retry {
+    struct queue_retry *next;
+    int64_t job, due_ns;
+    uint32_t element;
+};
+
 /* ---- queue.c ---- */
 char *queue_copy(const char *text);
 struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e);
@@ -95,10 +101,8 @@ int queue_take_health(struct queue *q, const struct live_node *n, const struct w
 void queue_asks_end(struct queue *q, const char *node,
                     int64_t now_ns); /* of a node that left, or overdue (node NULL) */
 
-/* ---- queue_preempt.c ---- */
+/* ---- queue_pass.c, queue_preempt.c ---- */
 void queue_preempt(struct queue *q); /* tells runs to end that yield to who waits */
-
-/* ---- queue_pass.c ---- */
 void queue_pass(struct queue *q);
 
 /* ---- queue_why.c ---- */

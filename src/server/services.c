@@ -70,7 +70,7 @@ void service_one_free(struct service_one *o) {
 }
 
 void service_one_add(struct services *s, struct service_one *o) {
-    s->of = realloc(s->of, (s->count + 1) * sizeof *s->of);
+    s->of = realloc(s->of, (s->count + 1) * sizeof(void *));
     if (!s->of) abort();
     s->of[s->count++] = o;
     if (o->id > s->last_id) s->last_id = o->id;
@@ -95,7 +95,7 @@ static void revisions_trim(struct service_one *o) {
             continue;
         }
         revision_free(v);
-        memmove(&o->revision[i], &o->revision[i + 1], (--o->revisions - i) * sizeof *o->revision);
+        memmove(&o->revision[i], &o->revision[i + 1], (--o->revisions - i) * sizeof(void *));
     }
 }
 

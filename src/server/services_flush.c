@@ -235,22 +235,24 @@ void service_spawn(struct services *s, struct service_one *o, uint32_t revision)
     const struct service_revision *v = service_revision_of(o, revision);
     struct spawning *p = room_for(1, sizeof *p);
     struct error e;
-    int r = v ? 0 : fail(&e, -ENOENT, "revision %u is not there", revision);
     *p = (struct spawning){.services = s, .id = o->id, .revision = revision, .life = o->life};
     o->is_spawning = true;
-    if (r >= 0) {
-        const struct queue_spawn from = {.kind = QUEUE_OF_SERVICE,
-                                         .parent = o->id,
-                                         .uid = o->uid,
-                                         .user = o->user,
-                                         .account = o->account,
-                                         .node = o->node,
-                                         .origin = (enum queue_origin)o->origin,
-                                         .record = v->record.s,
-                                         .record_len = v->record.len,
-                                         .seal = v->seal.s,
-                                         .seal_len = v->seal.len};
-        r = queue_spawn(s->queue, &from, spawn_work, spawn_done, p, &e);
+    if (!v) {
+        int missing = fail(&e, -ENOENT, "revision %u is not there", revision);
+        spawn_done(p, missing, 0, &e);
+        return;
     }
+    const struct queue_spawn from = {.kind = QUEUE_OF_SERVICE,
+                                     .parent = o->id,
+                                     .uid = o->uid,
+                                     .user = o->user,
+                                     .account = o->account,
+                                     .node = o->node,
+                                     .origin = (enum queue_origin)o->origin,
+                                     .record = v->record.s,
+                                     .record_len = v->record.len,
+                                     .seal = v->seal.s,
+                                     .seal_len = v->seal.len};
+    int r = queue_spawn(s->queue, &from, spawn_work, spawn_done, p, &e);
     if (r < 0) spawn_done(p, r, 0, &e);
 }

@@ -138,7 +138,7 @@ static int make_revision(struct taking *t, struct service_one *o, const struct s
 static int finish(struct taking *t, struct error *e) {
     struct job_spec spec;
     struct service_spec rules;
-    struct service_one *old;
+    struct service_one *old = NULL;
     int r = check(t, &spec, &rules, &old, e); /* much may have happened while the node looked */
     if (r < 0) return r;
     struct service_revision_row v = {.made_ns = clock_real_ns(),
@@ -183,7 +183,7 @@ int services_take(void *ctx, const struct queue_submit *from, queue_submitted_fn
     buf_add(&t->seal, in->seal, in->seal_len);
     struct job_spec spec;
     struct service_spec rules;
-    struct service_one *old;
+    struct service_one *old = NULL;
     int r = check(t, &spec, &rules, &old, e);
     if (r >= 0) r = queue_try(s->queue, t->node, t->uid, t->record.s, t->record.len, tried, t, e);
     if (r < 0) taking_free(t);

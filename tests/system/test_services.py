@@ -421,6 +421,13 @@ def test_what_makes_no_sense_is_one_sentence_and_changes_nothing(box, served):
         got = gpumgr(box, "service", *words)
         assert got.returncode == 2 and want in got.stderr and got.stderr.count("\n") == 1, (words, got.stderr)
     taken.close()
+    file = served.where / "job.json"
+    file.write_text(json.dumps({"command": ["sleep", "9"], "service": {}}))
+    got = gpumgr(box, "run", "--file", file)
+    assert got.returncode == 2 and "`gpumgr service add` takes one that stays up" in got.stderr
+    file.write_text(json.dumps({"command": ["sleep", "9"], "service": {}, "repeat": {"cron": "0 3 * * *"}}))
+    got = gpumgr(box, "submit", "--file", file)
+    assert got.returncode == 2 and "service: does not go with repeat" in got.stderr
     assert not services(box) and not queue(box)["waiting"]
     add(box, "x", "--health", f"tcp:{served.port}", "--", "sleep", 1000)
     got = gpumgr(box, "service", "add", "x", "--", "sleep", 9)
