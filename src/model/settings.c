@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/ui.h"
+
 #define AT(field) offsetof(struct settings, field), sizeof(((struct settings *)0)->field)
 
 /* clang-format off */
@@ -173,6 +175,13 @@ static const struct option *clash_of_listen(const struct settings *s, struct err
     return NULL;
 }
 
+static const struct option *clash_of_uis(const struct settings *s, struct error *e) {
+    AUTO(buf_done) struct buf unused = {0};
+    unsigned first, last;
+    if (ui_ports(s->ui_ports, &first, &last, e) < 0) return row_of("ui.ports");
+    return *s->ui_url && ui_origin(s->ui_url, "job-1", &unused, e) < 0 ? row_of("ui.url") : NULL;
+}
+
 const struct option *settings_clash(const struct settings *s, struct error *e) {
     const struct option *o = row_of("sampler.lost_ms");
     if (s->lost_ms < s->answer_ms) {
@@ -182,6 +191,7 @@ const struct option *settings_clash(const struct settings *s, struct error *e) {
     }
     o = clash_of_urls(s, e);
     if (!o) o = clash_of_mail(s, e);
+    if (!o) o = clash_of_uis(s, e);
     return o ? o : clash_of_listen(s, e);
 }
 

@@ -21,3 +21,10 @@ int ui_parse(const char *text, struct ui *ret, struct error *e) MUST_CHECK;
 void ui_text(const struct ui *u, struct buf *b);
 /* A path that may stand in a request as it is. */
 int ui_check_path(const char *path, struct error *e) MUST_CHECK;
+
+/* ---- where the server offers them: what the settings ui.ports and ui.url say ---- */
+
+/* "7100-7199": which ports. */
+int ui_ports(const char *text, unsigned *ret_first, unsigned *ret_last, struct error *e) MUST_CHECK;
+/* What a pattern makes of a UI's name: "https://{ui}.example.org/". -EINVAL: it is no pattern. */
+int ui_origin(const char *pattern, const char *name, struct buf *origin, struct error *e) MUST_CHECK;

@@ -13,7 +13,6 @@
 #include "server/api.h"
 #include "server/link_stream.h"
 #include "server/proxy_head.h"
-#include "server/proxy_name.h"
 #include "server/proxy_page.h"
 #include "server/queue_ui.h"
 #include "server/secrets.h"
@@ -447,7 +446,7 @@ static int put_url(const struct ui_open *ui, const struct call *c, const char *t
                    struct error *e) {
     char host[256];
     if (!ui->relay) {
-        int r = proxy_pattern(c->server->settings.ui_url, ui->name, url, e);
+        int r = ui_origin(c->server->settings.ui_url, ui->name, url, e);
         if (r < 0) return r;
     } else {
         host_of(c, host, sizeof host);
@@ -483,12 +482,12 @@ int proxy_new(struct server *s, struct proxy **ret, struct error *e) {
     struct proxy *p = calloc(1, sizeof *p);
     if (!p) abort();
     p->server = s;
-    int r = proxy_ports(s->settings.ui_ports, &p->first, &p->last, e);
+    int r = ui_ports(s->settings.ui_ports, &p->first, &p->last, e);
     if (r >= 0) {
         p->past = calloc(p->last - p->first + 1, sizeof *p->past);
         if (!p->past) abort();
     }
-    if (r >= 0 && *s->settings.ui_url) r = proxy_pattern(s->settings.ui_url, "job-1", &unused, e);
+    if (r >= 0 && *s->settings.ui_url) r = ui_origin(s->settings.ui_url, "job-1", &unused, e);
     if (r >= 0 && *s->settings.ui_url && p->last) r = listen_at(p, p->first, p, true, &p->shared, e);
     if (r < 0) {
         proxy_free(p);

@@ -274,6 +274,9 @@ def test_bad_input(box, app):
                       ("8888//evil.example", "two slashes"), ("8888/a b", "must be encoded")):
         got = gpumgr(box, "submit", "--ui", ui, "--", "true")
         assert got.returncode == 2 and got.stderr.startswith("gpumgr submit: --ui") and words in got.stderr, got.stderr
+    for flag, value, words in (("--ui.ports", "7199-7100", "ui.ports"), ("--ui.url", "https://gpu.example.org/{ui}", "ui.url")):
+        got = gpumgr(box, "up", flag, value)
+        assert got.returncode == 2 and words in got.stderr and len(got.stderr.splitlines()) == 1, got.stderr
     got = gpumgr(box, "open")
     assert got.returncode == 2 and "which job?" in got.stderr
     got = gpumgr(box, "open", 99999)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/proxy_name.h"
 #include "tests/test.h"
 
 #define ORIGIN "http://box:7100"
@@ -158,52 +157,8 @@ static void framing(void **state) {
     }
 }
 
-static void settings(void **state) {
-    static const struct {
-        const char *text;
-        unsigned first, last; /* 1, 0: refused */
-    } ports[] = {
-        {"7100-7199",  7100, 7199},
-        {"7100",       7100, 7100},
-        {"",           0,    0   },
-        {"7199-7100",  1,    0   },
-        {"0-10",       1,    0   },
-        {"1-65535",    1,    0   },
-        {"70000",      1,    0   },
-        {"x",          1,    0   },
-        {"7100-",      1,    0   },
-        {"7100-7101x", 1,    0   }
-    };
-    static const struct {
-        const char *pattern, *origin;
-    } urls[] = {
-        {"https://{ui}.gpu.example.org/", "https://job-17.gpu.example.org"},
-        {"http://{ui}.localhost:7100",    "http://job-17.localhost:7100"  },
-        {"https://gpu.example.org/{ui}/", NULL                            },
-        {"https://x{ui}.example.org/",    NULL                            },
-        {"ftp://{ui}.example.org/",       NULL                            },
-        {"https://{ui}.example.org/path", NULL                            },
-        {"https://{ui}.",                 NULL                            },
-        {"{ui}",                          NULL                            },
-    };
-    struct error e;
-    for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
-        unsigned first, last;
-        int r = proxy_ports(ports[i].text, &first, &last, &e);
-        assert_int_equal(r >= 0, ports[i].first != 1);
-        if (r >= 0) assert_true(first == ports[i].first && last == ports[i].last);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
-        AUTO(buf_done) struct buf b = {0};
-        int r = proxy_pattern(urls[i].pattern, "job-17", &b, &e);
-        assert_int_equal(r >= 0, urls[i].origin != NULL);
-        if (r >= 0) assert_string_equal(b.s, urls[i].origin);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(requests), cmocka_unit_test(responses),
-                                       cmocka_unit_test(who_may), cmocka_unit_test(framing),
-                                       cmocka_unit_test(settings)};
+                                       cmocka_unit_test(who_may), cmocka_unit_test(framing)};
     return cmocka_run_group_tests_name("proxy_head", tests, NULL, NULL);
 }
