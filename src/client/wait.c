@@ -25,9 +25,12 @@ static void say(struct job_line *line, const struct job_id *id, const struct job
     char name[JOB_ID_TEXT];
     job_line_waiting(id, n, clock_real_ns(), &text);
     job_id_text(id, name);
-    if (!text.len) buf_printf(&text, "job %s runs%s%s", name, *n->gpus ? " on GPU " : "", n->gpus);
+    if (text.len) /* the time it may start at moves on; that is no news */
+        buf_printf(&key, "%s|%s|%d|%s|%zu", name, n->state, n->place, n->why, left);
+    else
+        buf_printf(&text, "job %s runs%s%s", name, *n->gpus ? " on GPU " : "", n->gpus);
     if (left > 1) buf_printf(&text, " (and %zu more)", left - 1);
-    buf_printf(&key, "%s|%s|%d|%s|%zu", name, n->state, n->place, n->why, left);
+    if (!key.len) buf_puts(&key, text.s);
     job_line_put(line, text.s, key.s);
 }
 
