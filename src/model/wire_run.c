@@ -398,5 +398,7 @@ bool wire_next_free(struct wire_frees *list, struct wire_free *ret) {
 }
 
 /* For frames about runs that lie elsewhere. */
-struct wire_run_key wire_in_key(struct wire_in *in) { return get_key(in); }
+struct wire_run_key wire_in_key(struct wire_in *in) {
+    return get_key(in);
+}
 void wire_out_key(struct buf *b, const struct wire_run_key *k) { put_key(b, k); }

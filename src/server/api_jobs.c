@@ -267,7 +267,7 @@ int api_job_submit(struct call *c, struct error *e) {
         handing_free(h);
         return r < 0 ? r : 0;
     }
-    h->sealed = calloc(h->count, sizeof *h->sealed);
+    h->sealed = calloc(h->count ? h->count : 1, sizeof *h->sealed);
     if (!h->sealed) abort();
     seal_all(h);
     return CALL_LATER;
@@ -558,7 +558,7 @@ static void rerun_done(void *ctx, int result, const struct error *e) {
         call_end(c, result, &why);
         return;
     }
-    h->sealed = calloc(h->count, sizeof *h->sealed);
+    h->sealed = calloc(h->count ? h->count : 1, sizeof *h->sealed);
     if (!h->sealed) abort();
     seal_all(h);
 }

@@ -9,7 +9,7 @@ const job = (over: Partial<Job> = {}): Job => ({
   share_bytes: null, priority: 0, submitted: 100, started: null, ended: null, finish_by: null, time_limit_s: null, retries: 0, attempt: 0, node: null, gpu_uuids: [], gpu_indices: [],
   exit_code: null, signal: null, reason: null, text: null, labels: {}, after: [], array: null, place: 1, why: null, starts_at: null, sooner: null, insight: null, gpu_seconds: null,
   energy_joules: null, cpu_seconds: null, memory_peak_bytes: null, gpu_utilization_ratio: null, cpu_ratio: null, memory_now_bytes: null, host_now_bytes: null, host_peak_bytes: null,
-  disk_read_bytes: null, disk_written_bytes: null, log_bytes: null, ui: null, ...over,
+  disk_read_bytes: null, disk_written_bytes: null, log_bytes: null, ...over,
 });
 const index = (uuid: string): number | undefined => ({ 'GPU-a': 0, 'GPU-b': 1, 'GPU-c': 2 })[uuid];
 const plain = (s: string): string => s.replace(/\u202f/g, ' ');
