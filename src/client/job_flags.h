@@ -16,7 +16,7 @@ enum { JOB_FLAGS_MAX = 48 };
 struct job_flags {
     struct flag_list given[JOB_FLAGS_MAX]; /* by place in the table */
     bool is_pty;
-    bool is_partial; /* what it does not say comes from elsewhere: a command, too */
+    bool is_partial;  /* what it does not say comes from elsewhere: a command, too */
     const char *file; /* --file, or NULL */
 };
 
@@ -67,7 +67,8 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
     "  --ui PORT[/PATH]     where its own UI is, as in 8888/lab; auto picks a port and tells it in GPUMGR_UI_PORT\n"   \
     "  --notify WHERE       of start, end and failure: terminal, mail:ADDRESS, webhook:URL, command:TEXT; may be\n"    \
     "                       given again\n"                                                                             \
-    "  --cron EXPRESSION    it comes again: minute, hour, day, month, weekday, as in \"0 3 * * mon-fri\", or @daily and\n"  \
+    "  --cron EXPRESSION    it comes again: minute, hour, day, month, weekday, as in \"0 3 * * mon-fri\", or @daily "  \
+    "and\n"                                                                                                            \
     "                       the like; what is made is a repeat (`gpumgr repeat`)\n"                                    \
     "  --interval INTERVAL  the same by ISO 8601: R/2026-11-15T03:00:00+01:00/PT12H, R5/2026-11-15T03:00/P1M\n"        \
     "  --zone ZONE          whose clocks count: Europe/Berlin (the server's own)\n"                                    \

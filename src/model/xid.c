@@ -38,8 +38,8 @@ static const struct xid table[] = {
 /* clang-format on */
 
 const struct xid *xid_find(uint64_t code) {
-    static const struct xid unknown = {0, EVENT_ERROR, "error without an entry here",
-                                       "look it up in NVIDIA's XID list", false};
+    static const struct xid unknown = {0, EVENT_ERROR, "error without an entry here", "look it up in NVIDIA's XID list",
+                                       false};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].code == code) return &table[i];
     return &unknown;

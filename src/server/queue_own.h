@@ -7,6 +7,7 @@
 #include "net/loop.h"
 #include "server/letters_store.h"
 #include "server/queue.h"
+#include "server/queue_gpu.h"
 #include "server/reserves.h"
 
 #define QUEUE_ENDED_NS (600 * NS_PER_S) /* jobs that are over stay in memory for so long */
@@ -63,20 +64,6 @@ struct queue_job {
     char *last_gpus;
     uint32_t *scope, scope_len, node_at, user_at; /* in the world's numbers (queue_world.c) ... */
     uint64_t scope_shape;                         /* ... as they were then */
-};
-
-struct queue_gpu {
-    char uuid[96], node[64];
-    int index;
-    uint64_t memory_bytes;
-    double temp_c;       /* NaN: not known */
-    struct wire_free is; /* as measured; verdict OCCUPANCY_UNKNOWN before its node told */
-    char *cordon, *cordon_who;
-    int64_t cordon_ns;
-    bool is_here;     /* its node is connected and has it */
-    bool is_wanted;   /* somebody waits for it, and its node was told */
-    int64_t sound_ns; /* when an operator said that it is sound; 0: nobody did */
-    bool is_lent;     /* a lease let somebody in, whose processes are outside the queue, and it was never free since */
 };
 
 #define QUEUE_WEEK_H 168
