@@ -50,7 +50,9 @@ def pytest_collection_modifyitems(items):
         return
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     for item in items:
-        if any(defs[-1].scope == "module" for defs in item._fixtureinfo.name2fixturedefs.values()):
+        if hasattr(item.module, "Desk"):  # what is said to a user comes to all his terminals, whichever test opened them
+            item.add_marker(pytest.mark.xdist_group("terminals"))
+        elif any(defs[-1].scope == "module" for defs in item._fixtureinfo.name2fixturedefs.values()):
             item.add_marker(pytest.mark.xdist_group(item.module.__name__))
 
 
