@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Reservation } from '../src/api/types';
+import type { Reservation } from '../src/api/types_work';
 import { blocksOf, blockSentence, bodyOf, Booking, cronOf, drawn, everyWords, localText, localTime, midnight, spanOf, spanWords, wrongWith } from '../src/format/calendar';
 
 const at = (text: string): number => new Date(text).getTime() / 1000;

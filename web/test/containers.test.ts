@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ContainerRow, ContainerSpec } from '../src/api/types';
+import type { ContainerRow, ContainerSpec } from '../src/api/types_work';
 import { plural } from '../src/format/numbers';
 import { changeOf, fieldOf, fits, gpusWords, NO_WISH, specOf, splitWords, stateMood, stateWords, wishOf } from '../src/format/containers';
 

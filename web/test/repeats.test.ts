@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { RepeatSlot } from '../src/api/types';
+import type { RepeatSlot } from '../src/api/types_work';
 import { NO_REPEAT, repeatField, repeatSpec, slotMood, slotWords, whenWords, zoned } from '../src/format/repeats';
 
 const slot = (over: Partial<RepeatSlot> = {}): RepeatSlot => ({ at: 1, local: '2026-11-16T03:00:00+01:00', outcome: 'done', by_hand: false, count: 1, job: 17, ...over });

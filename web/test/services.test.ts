@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Service } from '../src/api/types';
+import type { Service } from '../src/api/types_work';
 import { differences, editable, handIn, mayControlService, probeWords, readSpec, restartWords, serviceMood, serviceNote, serviceState, stripWords } from '../src/format/services';
 
 const service = (over: Partial<Service> = {}): Service => ({

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { colour, keyBytes, Screen } from '../src/format/terminal';
+import { colour, Screen } from '../src/format/terminal';
+import { keyBytes } from '../src/format/terminal_keys';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const text = (s: Screen): string[] => Array.from({ length: s.rows }, (_, i) => s.line(i).map((r) => r.text).join(''));

@@ -1,6 +1,6 @@
 // The calendar's figures: which days are shown, where a window lies in them, what was drawn with the pointer, and what is sent.
 // Pure but for the viewer's zone.
-import type { Reservation, ReservedWindow } from '../api/types';
+import type { Reservation, ReservedWindow } from '../api/types_work';
 import { duration } from './numbers';
 import { clock, day } from './times';
 

@@ -1,5 +1,5 @@
 // Containers: what to call their GPUs and states, which fit a filter, and what a form asks for. Pure.
-import type { ContainerRow, ContainerSpec } from '../api/types';
+import type { ContainerRow, ContainerSpec } from '../api/types_work';
 import { ranges } from './jobs';
 import { plural } from './numbers';
 

@@ -1,5 +1,5 @@
 // Repeating jobs in words: when they come, and what became of their times.
-import type { Repeat, RepeatSlot } from '../api/types';
+import type { Repeat, RepeatSlot } from '../api/types_work';
 import type { Mood } from './jobs';
 
 /** "Mon 16 Nov 03:00 +01:00": a moment by the clocks of its zone, wherever the reader is. */

@@ -1,5 +1,6 @@
 // Services, as sentences and marks: what can be wrong about the page is here, without it.
-import type { Service, Session } from '../api/types';
+import type { Session } from '../api/types';
+import type { Service } from '../api/types_work';
 import { duration } from './numbers';
 
 export type ServiceMood = 'good' | 'bad' | 'pending' | 'off';

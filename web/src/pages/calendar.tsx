@@ -3,7 +3,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { send, sentence } from '../api/client';
-import type { Gpu, Reservation, Reservations, Session } from '../api/types';
+import type { Gpu, Session } from '../api/types';
+import type { Reservation, Reservations } from '../api/types_work';
 import { Block, blocksOf, blockSentence, bodyOf, Booking, dayName, drawn, everyWords, holder, lengthWords, localText, midnight, Often, Span, spanOf, spanWords, wrongWith } from '../format/calendar';
 import { plural } from '../format/numbers';
 import { day } from '../format/times';

@@ -3,7 +3,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { apiUrl, get, isAbort, sentence } from '../api/client';
-import type { Container, ContainerList, ContainerRow, Task } from '../api/types';
+import type { Container, Task } from '../api/types';
+import type { ContainerList, ContainerRow } from '../api/types_work';
 import { gpusWords, isUp, may, stateMood, stateWords } from '../format/containers';
 import { JOB_SIGNS } from '../format/jobs';
 import { bytes, percent, plural, show } from '../format/numbers';

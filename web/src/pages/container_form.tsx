@@ -3,7 +3,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren, JSX } from 'preact';
 import { get, send, sentence } from '../api/client';
-import type { ContainerChange, ContainerSpec, Image, Queue, QueueGpu } from '../api/types';
+import type { Queue, QueueGpu } from '../api/types';
+import type { ContainerChange, ContainerSpec, Image } from '../api/types_work';
 import { changeOf, fieldOf, NO_WISH, specOf, Wish, wishOf } from '../format/containers';
 import { bytes } from '../format/numbers';
 import { ago } from '../format/times';

@@ -2,7 +2,7 @@
 // what may be done with them.
 import { useState } from 'preact/hooks';
 import type { JSX } from 'preact';
-import type { ContainerList, ContainerRow } from '../api/types';
+import type { ContainerList, ContainerRow } from '../api/types_work';
 import { fits, gpusWords, isUp, stateMood, stateWords } from '../format/containers';
 import { JOB_SIGNS } from '../format/jobs';
 import { bytes, duration, plural } from '../format/numbers';

@@ -2,7 +2,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { get, isAbort, send, sentence } from '../api/client';
-import type { Repeat, RepeatTimes, Session } from '../api/types';
+import type { Session } from '../api/types';
+import type { Repeat, RepeatTimes } from '../api/types_work';
 import { JOB_SIGNS, mayControl } from '../format/jobs';
 import { duration, plural } from '../format/numbers';
 import { NO_REPEAT, repeatField, repeatSpec, RepeatWish, SLOT_SIGNS, slotMood, slotWords, whenWords, zoned } from '../format/repeats';

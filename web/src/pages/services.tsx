@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { get, send, sentence } from '../api/client';
-import type { Service, Services } from '../api/types';
+import type { Service, Services } from '../api/types_work';
 import { duration, plural } from '../format/numbers';
 import { differences, editable, handIn, mayControlService, NEW_SERVICE, probeWords, readSpec, restartWords, serviceMood, serviceNote, serviceState, SERVICE_SIGNS, stripWords } from '../format/services';
 import { ago, clock, moment } from '../format/times';

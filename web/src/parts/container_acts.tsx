@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { send, sentence } from '../api/client';
-import type { ContainerRow } from '../api/types';
+import type { ContainerRow } from '../api/types_work';
 import { isUp, may } from '../format/containers';
 import { href } from '../live/route';
 import { OpenUi } from './open_ui';

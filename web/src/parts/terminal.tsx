@@ -1,7 +1,8 @@
 // A terminal: what a shell shows, drawn from the screen of format/terminal, and keys back to it over a WebSocket. Shift+Tab leaves it.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
-import { colour, keyBytes, Run, runs, Screen, Style } from '../format/terminal';
+import { colour, Run, runs, Screen, Style } from '../format/terminal';
+import { keyBytes } from '../format/terminal_keys';
 
 const SHOWN_PAST = 500; // lines above the screen that can be scrolled to
 
