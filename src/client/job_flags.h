@@ -40,7 +40,8 @@ int job_flags_over(const struct job_flags *f, char *const *command, size_t words
 /* A sentence that begins with a key of the JSON ("memory: ...") begins with its flag afterwards ("--memory: ..."). */
 void job_flags_rename(const struct job_flags *f, struct error *e);
 
-#define JOB_FLAGS_HELP                                                                                                 \
+/* Of flags, in the order in which they are shown; each command names those that it takes. */
+#define JOB_HELP_GPUS                                                                                                  \
     "  --gpus N             so many GPUs of one machine, all at once (1)\n"                                            \
     "  --gpu LIST           exactly these, by index or UUID: 0,3 or 0-3\n"                                             \
     "  --of LIST            any of these\n"                                                                            \
@@ -48,7 +49,8 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
     "  --share SIZE         so much of one GPU's memory; others may have the rest of it\n"                             \
     "  --over WHAT=DO       when it takes more than its share of memory, or leaves its GPUs idle: memory=end,\n"       \
     "                       memory=warn, idle=end, idle=warn; may be given again\n"                                    \
-    "  --priority N         from -100 to 100, larger goes first (0)\n"                                                 \
+    "  --priority N         from -100 to 100, larger goes first (0)\n"
+#define JOB_HELP_ONCE                                                                                                  \
     "  --deadline TIME      to be finished within: 2h, 1h30m\n"                                                        \
     "  --finish-by MOMENT   to be finished by: 18:30, \"tomorrow 08:00\", \"2026-11-16 08:00\"\n"                      \
     "  --time-limit TIME    ended after running so long; also tells the queue when its GPUs will be free\n"            \
@@ -58,7 +60,8 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
     "                       at once\n"                                                                                 \
     "  --sweep NAME=LIST    one run for each value, in the variable NAME and for {NAME}: lr=1e-3,1e-4; given again,\n" \
     "                       every combination\n"                                                                       \
-    "  --name NAME          what it is called (made of the command)\n"                                                 \
+    "  --name NAME          what it is called (made of the command)\n"
+#define JOB_HELP_RUN                                                                                                   \
     "  --label KEY=VALUE    for your own lists; may be given again\n"                                                  \
     "  --env NAME=VALUE     set above your own environment, which it gets; may be given again\n"                       \
     "  --cwd DIR            where it runs (here)\n"                                                                    \
@@ -66,14 +69,16 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
     "  --mount FROM:TO      a directory of yours in the container, FROM:TO:ro read-only; may be given again\n"         \
     "  --ui PORT[/PATH]     where its own UI is, as in 8888/lab; auto picks a port and tells it in GPUMGR_UI_PORT\n"   \
     "  --notify WHERE       of start, end and failure: terminal, mail:ADDRESS, webhook:URL, command:TEXT; may be\n"    \
-    "                       given again\n"                                                                             \
+    "                       given again\n"
+#define JOB_HELP_REPEAT                                                                                                \
     "  --cron EXPRESSION    it comes again: minute, hour, day, month, weekday, as in \"0 3 * * mon-fri\", or @daily "  \
     "and\n"                                                                                                            \
     "                       the like; what is made is a repeat (`gpumgr repeat`)\n"                                    \
     "  --interval INTERVAL  the same by ISO 8601: R/2026-11-15T03:00:00+01:00/PT12H, R5/2026-11-15T03:00/P1M\n"        \
     "  --zone ZONE          whose clocks count: Europe/Berlin (the server's own)\n"                                    \
     "  --late TIME          a time that nobody could keep is made good for so long, and missed after it (10m)\n"       \
-    "  --overlap POLICY     when the job before is not over: skip, queue behind it, or cancel it (skip)\n"             \
+    "  --overlap POLICY     when the job before is not over: skip, queue behind it, or cancel it (skip)\n"
+#define JOB_HELP_FILE                                                                                                  \
     "  --pty                with a terminal of its own; without a command, your shell\n"                               \
     "  --file FILE          the job, or several, as JSON (docs/jobs.md), - for standard input; flags that are given\n" \
     "                       besides count for each of them, instead of what the file says\n"

@@ -64,7 +64,8 @@ const struct command command_run = {
         "Ctrl-C asks it to end (TERM; while it waits: takes it out of the queue), once more cancels it (TERM, then\n"
         "KILL of all that it started). Ctrl-\\ leaves it running and gives your prompt back; with --pty that is\n"
         "Ctrl-]. Ctrl-Z stops only this command. `gpumgr attach JOB` comes back to it.\n"
-        "\n" JOB_FLAGS_HELP "  --detach             do not wait: print its number\n"
+        "\n" JOB_HELP_GPUS JOB_HELP_ONCE JOB_HELP_RUN JOB_HELP_FILE
+        "  --detach             do not wait: print its number\n"
         "  --quiet              say nothing but what the job says\n"
         "  --dry-run            only say what would become of it now\n"
         "  --json               with --detach and --dry-run\n"

@@ -350,7 +350,9 @@ const struct command command_service = {
         "  --health-failures N  in a row, then it is ended and started again (3)\n"
         "  --yield              it gives its GPUs to a waiting job of higher priority, and comes back\n"
         "  --replace            with update: the old one is ended first, where GPUs or a port do not suffice for both\n"
-        "\n" JOB_FLAGS_HELP "  --json               {\"id\": 3}, or as the API has it\n"
+        "\n" JOB_HELP_GPUS JOB_HELP_RUN
+        "  --file FILE          what it runs, as JSON (docs/jobs.md); flags that are given besides count instead\n"
+        "  --json               {\"id\": 3}, or as the API has it\n"
         "  --dir DIR            the instance to ask\n"
         "\n"
         "example: gpumgr service add web --gpus 1 --health http:8000/healthz -- python serve.py --port 8000\n",
