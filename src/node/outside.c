@@ -327,7 +327,9 @@ static void *run(void *arg) {
 
 int outside_start(struct error *e) {
     int r = thread_start(run, NULL, STACK_BYTES, "those outside the queue", e);
+    pthread_mutex_lock(&self.lock); /* the tracker looks already */
     self.is_on = r >= 0;
+    pthread_mutex_unlock(&self.lock);
     return r;
 }
 
