@@ -65,13 +65,35 @@ static int make_exec(const struct control *c, const char *id, struct shell *s, s
     return 0;
 }
 
-static void on_size(void *ctx, unsigned rows, unsigned columns) {
-    const struct shell *s = ctx;
+/* ---- its size ---- */
+
+struct sizing {
+    struct shell of; /* a copy: the shell may end meanwhile */
+    unsigned rows, columns;
+};
+
+static void set_size(const struct shell *s, unsigned rows, unsigned columns) {
     AUTO(buf_done) struct buf answer = {0};
     struct error ignored;
     char target[160];
     snprintf(target, sizeof target, "/exec/%s/resize?h=%u&w=%u", s->exec, rows, columns);
     (void)!docker_ask(s->socket, "POST", target, NULL, EXEC_S, &answer, &ignored);
+}
+
+static void *size_thread(void *arg) {
+    struct sizing *z = arg;
+    set_size(&z->of, z->rows, z->columns);
+    free(z);
+    return NULL;
+}
+
+static void on_size(void *ctx, unsigned rows, unsigned columns) {
+    const struct shell *s = ctx;
+    struct error ignored;
+    struct sizing *z = malloc(sizeof *z);
+    if (!z) abort();
+    *z = (struct sizing){*s, rows, columns};
+    if (thread_start(size_thread, z, STACK_BYTES, "a terminal's size", &ignored) < 0) free(z);
 }
 
 /* ---- the end ---- */
@@ -149,7 +171,7 @@ int control_shell(struct control *c, const struct wire_stream_open *o, struct st
         free(s);
         return fd;
     }
-    on_size(s, o->rows, o->columns);
+    set_size(s, o->rows, o->columns);
     *ret = (struct stream_end){.fd = fd, .ctx = s, .size = on_size, .done = on_done};
     snprintf(text, sizeof text, "a shell was opened in container %.60s by %.50s", seen.name, c->who.account);
     tasks_event(EVENT_INFO, "container", 0, text);

@@ -41,7 +41,7 @@ struct stream {
     bool is_deaf;   /* nobody here takes anything any more */
 };
 
-/* What a thread is asked to do, and then what came of it. */
+/* What a thread is asked to open, and then what came of it. */
 struct task {
     struct task *next;
     struct wire_stream_open o;
@@ -49,8 +49,6 @@ struct task {
     struct settings settings;
     struct stream_end end;
     uint64_t epoch;
-    bool is_size; /* else it is to be opened */
-    unsigned rows, columns;
     int result;
     struct error e;
 };
@@ -183,11 +181,6 @@ static bool take_from(struct stream *s) {
 
 static void *do_task(void *arg) {
     struct task *t = arg;
-    if (t->is_size) {
-        t->end.size(t->end.ctx, t->rows, t->columns);
-        free(t);
-        return NULL;
-    }
     t->end.fd = -1;
     t->result = t->open(&t->settings, &t->o, &t->end, &t->e);
     pthread_mutex_lock(&self.lock);
@@ -289,17 +282,6 @@ static void on_data(const struct wire_frame *f) {
     if (s->is_open) (void)pass_on(s);
 }
 
-static void on_size(struct stream *s, uint32_t value) {
-    struct error e;
-    if (!s->is_open || !s->end.size) return;
-    struct task *t = task_new();
-    t->end = s->end;
-    t->is_size = true;
-    t->rows = value >> 16;
-    t->columns = value & 0xffff;
-    if (thread_start(do_task, t, STACK_BYTES, "a terminal's size", &e) < 0) free(t);
-}
-
 static void on_word(const struct wire_frame *f) {
     struct wire_stream_word w;
     if (wire_get_stream_word(f, &w, NULL) < 0) return;
@@ -314,7 +296,9 @@ static void on_word(const struct wire_frame *f) {
         if (s->is_open) (void)pass_on(s);
         break;
     case WIRE_STREAM_CLOSE: drop(s); break;
-    case WIRE_STREAM_SIZE: on_size(s, w.value); break;
+    case WIRE_STREAM_SIZE:
+        if (s->is_open && s->end.size) s->end.size(s->end.ctx, w.value >> 16, w.value & 0xffff);
+        break;
     default: break;
     }
 }

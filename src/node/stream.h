@@ -11,7 +11,7 @@
 struct stream_end {
     int fd;
     void *ctx;
-    /* A terminal's size changed; called in a thread that may wait. NULL: it has none. */
+    /* A terminal's size changed; must not wait. NULL: it has none. */
     void (*size)(void *ctx, unsigned rows, unsigned columns);
     /* The stream is over, fd is closed already; must not wait. NULL: nothing is left. */
     void (*done)(void *ctx);
