@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,10 +101,13 @@ static void say_owned(struct said *s, uint32_t uid) {
     if (dir) closedir(dir);
 }
 
-/* Consoles and lines: those that are his now. Others than root may write utmp, so just real terminals count. */
+/* Consoles and lines: those that are his now. Others than root may write utmp, so just real terminals count. The C library
+ * reads it at one place for all threads. */
 static void say_logged_in(struct said *s, uint32_t uid) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const struct utmpx *u;
     char path[sizeof u->ut_line + 8];
+    pthread_mutex_lock(&lock);
     setutxent();
     for (int n = 0; n < ENTRIES_MAX && (u = getutxent()); n++) {
         if (u->ut_type != USER_PROCESS || strncmp(u->ut_line, "tty", 3) != 0) continue;
@@ -111,6 +115,7 @@ static void say_logged_in(struct said *s, uint32_t uid) {
         if (!strchr(path + sizeof "/dev", '/')) say(s, open(path, HOW), uid, 0);
     }
     endutxent();
+    pthread_mutex_unlock(&lock);
 }
 
 /* By the process's own root, for a container's terminals are its own; no link in there is followed. */
