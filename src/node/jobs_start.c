@@ -19,6 +19,7 @@
 #include "node/seal.h"
 #include "node/ui_port.h"
 #include "run/order.h"
+#include "run/stop.h"
 #include "run/tree.h"
 
 #define ORDER_FD 3
@@ -167,14 +168,16 @@ static int order_file(const struct order *o, struct error *e) {
 static int spawn(const char *const *argv, int order_fd, struct run *run, struct error *e) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    sigset_t none;
+    sigset_t said;
     char crash[160] = "";
     const char *env[] = {NULL, NULL};
     if (getenv("GPUMGR_CRASH")) { /* of a build for tests */
         snprintf(crash, sizeof crash, "GPUMGR_CRASH=%.140s", getenv("GPUMGR_CRASH"));
         env[0] = crash;
     }
-    sigemptyset(&none);
+    sigemptyset(&said); /* what is said to a shim that does not listen yet waits for it, instead of ending it */
+    sigaddset(&said, STOP_SIGNAL);
+    sigaddset(&said, PASS_SIGNAL);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -182,7 +185,7 @@ static int spawn(const char *const *argv, int order_fd, struct run *run, struct 
     if (order_fd >= 0) posix_spawn_file_actions_adddup2(&files, order_fd, ORDER_FD);
     posix_spawnattr_init(&how);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigmask(&how, &said);
     pid_t pid;
     CRASH_POINT();
     int r = posix_spawn(&pid, argv[0], &files, &how, (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);

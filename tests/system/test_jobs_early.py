@@ -1,0 +1,60 @@
+"""A job that is cancelled while what watches over it is just being started."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from instance import GPUMGR, Instance, is_alive
+from job_box import NO_ENGINES, gpumgr, job, state, submit, verdicts
+from simulator import BUILD, Simulator, wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the box has a system's instance")
+
+STOP_SIGNAL = 36  # run/stop.h
+# Becomes the real one when it is told to: until then it does not listen. (A shell would change what is blocked.)
+SLOW_SHIM = """#!/usr/bin/python3 -I
+import os, sys, time
+open(f"{where}/came.{{os.getpid()}}", "w").close()
+while not os.path.exists("{where}/go"):
+    time.sleep(0.05)
+os.execv("{shim}", sys.argv)
+"""
+
+
+@pytest.fixture
+def slow(tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("gpumgr", "gpumgr-core", "gpumgr-node", "gpumgr-server"):
+        shutil.copy(BUILD / name, programs)
+    (programs / "gpumgr-shim").write_text(SLOW_SHIM.format(where=tmp_path, shim=BUILD / "gpumgr-shim"))
+    (programs / "gpumgr-shim").chmod(0o755)
+    with Simulator(tmp_path / "sim", "--model", "h200:1") as sim:
+        with Instance(sim, "--gpu-devices", sim.dir / "dev", *NO_ENGINES, role="up", program=programs / GPUMGR.name) as i:
+            i.sim = sim
+            i.ready(1)
+            wait_for(lambda: verdicts(i) == ["free"], "the GPU is free", 60)
+            yield i
+            (tmp_path / "go").touch()
+
+
+def has_pending(pid):
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return int(next(line for line in lines if line.startswith("ShdPnd:")).split()[1], 16) >> (STOP_SIGNAL - 1) & 1
+
+
+def test_a_cancel_waits_for_a_shim_that_does_not_listen_yet(slow, tmp_path):
+    number = submit(slow, "--", "touch", tmp_path / "ran")
+    pid = wait_for(lambda: [p.name.split(".")[1] for p in tmp_path.glob("came.*")], "its shim was started", 60)[0]
+    assert gpumgr(slow, "cancel", number).returncode == 0
+    wait_for(lambda: has_pending(pid) or not is_alive(pid), "its shim was told", 60)
+    assert is_alive(pid)
+    (tmp_path / "go").touch()
+    assert state(slow, number, "cancelled", "done", "failed")["state"] == "cancelled"
+    assert job(slow, number)["reason"] == "was cancelled"
+    assert not (tmp_path / "ran").exists() and len(list(tmp_path.glob("came.*"))) == 1
