@@ -571,7 +571,10 @@ void relay_free(struct relay *r) {
     if (!r) return;
     for (unsigned i = 0; i < r->listener_count; i++) evconnlistener_free(r->listeners[i]);
     r->dead = NULL;
-    while (r->conns) conn_free(r->conns);
+    for (struct relay_conn *c = r->conns, *next; c; c = next) {
+        next = c->next;
+        conn_free(c);
+    }
     event_free(r->reaper);
     event_free(r->ticker);
     free(r);

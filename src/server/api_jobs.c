@@ -553,12 +553,12 @@ static void rerun_done(void *ctx, int result, const struct error *e) {
     }
     listing_free(l);
     if (result >= 0) result = check_all(h, clock_real_ns(), &why);
-    if (result < 0) {
+    if (result < 0 || !h->count) {
         handing_free(h);
         call_end(c, result, &why);
         return;
     }
-    h->sealed = calloc(h->count ? h->count : 1, sizeof *h->sealed);
+    h->sealed = calloc(h->count, sizeof *h->sealed);
     if (!h->sealed) abort();
     seal_all(h);
 }

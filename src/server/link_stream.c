@@ -11,7 +11,7 @@
 #define OPEN_NS (30 * NS_PER_S)
 
 struct link_stream {
-    struct link_stream *next, *before;
+    struct link_stream *next;
     struct link_streams *of;
     uint32_t id;
     struct link_stream_events events;
@@ -38,21 +38,19 @@ static struct link_stream *find(const struct link_streams *k, uint32_t id) {
     return s;
 }
 
-static void stream_free(struct link_stream *s) {
-    if (s->before)
-        s->before->next = s->next;
-    else
-        s->of->first = s->next;
-    if (s->next) s->next->before = s->before;
-    s->of->count--;
+static void stream_free(struct link_streams *k, struct link_stream *s) {
+    struct link_stream **at = &k->first;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+    k->count--;
     free(s);
 }
 
 /* Over, and whoever has it is told. */
-static void over(struct link_stream *s, int result, const char *sentence) {
+static void over(struct link_streams *k, struct link_stream *s, int result, const char *sentence) {
     const struct link_stream_events events = s->events;
     void *ctx = s->ctx;
-    stream_free(s);
+    stream_free(k, s);
     if (events.closed) events.closed(ctx, result, sentence);
 }
 
@@ -77,7 +75,6 @@ int link_stream_open(struct links *l, const char *node, struct wire_stream_open 
                               .ctx = ctx,
                               .room = WIRE_STREAM_WINDOW,
                               .until_ns = clock_boot_ns() + OPEN_NS};
-    if (s->next) s->next->before = s;
     k->first = s;
     k->count++;
     AUTO(buf_done) struct buf b = {0};
@@ -124,7 +121,7 @@ void link_stream_size(struct link_stream *s, unsigned rows, unsigned columns) {
 void link_stream_close(struct link_stream *s) {
     if (!s) return;
     if (!s->is_over || !s->is_last) say_word(s->of, WIRE_STREAM_CLOSE, s->id, 0);
-    stream_free(s);
+    stream_free(s->of, s);
 }
 
 /* ---- what the node says ---- */
@@ -136,7 +133,7 @@ static int on_opened(struct link_streams *k, const struct wire_frame *f, struct 
     struct link_stream *s = find(k, o.id);
     if (!s || s->is_open) return 0;
     if (o.result < 0) {
-        over(s, o.result, o.text);
+        over(k, s, o.result, o.text);
         return 0;
     }
     s->is_open = true;
@@ -163,7 +160,7 @@ static void on_ended(struct link_streams *k, uint32_t id) {
     s->is_last = true;
     if (s->events.ended) s->events.ended(s->ctx);
     s = find(k, id); /* it may have been closed just now */
-    if (s && s->is_over) over(s, 0, "");
+    if (s && s->is_over) over(k, s, 0, "");
 }
 
 static int on_word(struct link_streams *k, const struct wire_frame *f, struct error *e) {
@@ -173,7 +170,8 @@ static int on_word(struct link_streams *k, const struct wire_frame *f, struct er
     struct link_stream *s = find(k, w.id);
     if (!s) return 0;
     if (f->type == WIRE_STREAM_END) on_ended(k, w.id);
-    if (f->type == WIRE_STREAM_CLOSE) over(s, s->is_open ? -ECONNRESET : -EIO, "the connection to it was broken off");
+    if (f->type == WIRE_STREAM_CLOSE)
+        over(k, s, s->is_open ? -ECONNRESET : -EIO, "the connection to it was broken off");
     if (f->type != WIRE_STREAM_WINDOW_MORE) return 0;
     if (w.value > WIRE_STREAM_WINDOW - s->room) return fail(e, -EPROTO, "the node has more room than there is");
     s->room += w.value;
@@ -207,12 +205,12 @@ int link_streams_new(struct links *l, struct bufferevent *bev, const struct wire
 }
 
 void link_streams_tick(struct link_streams *k, int64_t now_ns) {
-    for (struct link_stream *s = k->first, *next; s; s = next) {
-        next = s->next;
-        if (s->is_open || now_ns < s->until_ns) continue;
+    for (;;) { /* from the first on each time: whoever is told may close others */
+        struct link_stream *s = k->first;
+        while (s && (s->is_open || now_ns < s->until_ns)) s = s->next;
+        if (!s) return;
         say_word(k, WIRE_STREAM_CLOSE, s->id, 0);
-        over(s, -ETIMEDOUT, "the machine did not answer in time");
-        next = k->first; /* whoever was told may have closed others */
+        over(k, s, -ETIMEDOUT, "the machine did not answer in time");
     }
 }
 
@@ -220,6 +218,6 @@ void link_streams_free(struct links *l, struct link_streams *k) {
     struct link_streams **at = links_streams(l);
     while (*at && *at != k) at = &(*at)->next;
     if (*at) *at = k->next;
-    while (k->first) over(k->first, -ENOTCONN, "the machine's connection ended");
+    while (k->first) over(k, k->first, -ENOTCONN, "the machine's connection ended");
     free(k);
 }

@@ -224,7 +224,7 @@ static void on_named_request(void *ctx, struct relay_conn *c, const struct http_
     struct proxy *p = ctx;
     const char *host = http_field(&r->head, "host");
     size_t n = host ? strcspn(host, ".:") : 0;
-    for (struct ui_open *ui = p->uis; ui; ui = ui->next)
+    for (struct ui_open *ui = host ? p->uis : NULL; ui; ui = ui->next)
         if (strlen(ui->name) == n && strncasecmp(ui->name, host, n) == 0) {
             serve(ui, c, r);
             return;
@@ -297,8 +297,7 @@ static bool is_of_viewer(void *ctx, const struct relay_conn *c) { return relay_c
 
 static struct relay *relay_of(const struct ui_open *ui) { return ui->relay ? ui->relay : ui->proxy->shared; }
 
-static void ui_close(struct ui_open *ui) {
-    struct proxy *p = ui->proxy;
+static void ui_close(struct proxy *p, struct ui_open *ui) {
     struct ui_open **at = &p->uis;
     while (*at != ui) at = &(*at)->next;
     *at = ui->next;
@@ -342,7 +341,7 @@ static void on_second(void *ctx) {
     for (struct ui_open *ui = p->uis, *next; ui; ui = next) {
         next = ui->next;
         mind_viewers(ui);
-        if (is_over(ui) || !ui->viewers) ui_close(ui);
+        if (is_over(ui) || !ui->viewers) ui_close(p, ui);
     }
 }
 
@@ -499,7 +498,7 @@ int proxy_new(struct server *s, struct proxy **ret, struct error *e) {
 }
 
 void proxy_drain(struct proxy *p) {
-    while (p->uis) ui_close(p->uis);
+    while (p->uis) ui_close(p, p->uis);
     relay_free(p->shared);
     p->shared = NULL;
     p->last = p->first = 0;
