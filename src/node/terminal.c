@@ -136,7 +136,7 @@ static void say_process(struct said *s, int32_t pid, uint64_t ticks) {
     char path[40];
     if (!process_terminal(pid, ticks, &major_, &minor_)) return;
     if (major_ == PTY_MAJOR) {
-        snprintf(path, sizeof path, "%s/%u", PTS + 1, minor_);
+        snprintf(path, sizeof path, "%s/%u", &PTS[1], minor_);
         int fd = open_inside(pid, path);
         if (fd >= 0 && !process_is_there("/proc", pid, ticks)) { /* it was another's root, perhaps */
             close(fd);

@@ -110,7 +110,9 @@ def script_test(tmp_path):
         made.chmod(0o755)
 
     def call(suite):
-        return run(tmp_path / "script/test", suite, env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")})
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+        # its pytest closes the directory that all of a user's runs share to everybody else: not that of the run we are in
+        return run(tmp_path / "script/test", suite, env=env | {"PYTEST_DEBUG_TEMPROOT": str(tmp_path)})
     return call
 
 

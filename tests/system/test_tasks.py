@@ -230,6 +230,7 @@ def test_a_node_without_a_server_rests(sim):
         assert (taken() - before) / 3e9 < 0.02, "of a core"
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("pause", [0, 0.3, 0.6, 0.9])
 def test_no_task_is_missed_when_the_driver_comes_later(tmp_path, pause):
     """The node was there first, and found no ring, or one without cards."""
