@@ -47,7 +47,7 @@ void owners_put(const struct owner *e, const char (*uuids)[96], unsigned gpus) {
         r = fresh();
         r->uuid = malloc(gpus * sizeof *uuids + 1);
         if (!r->uuid) abort();
-        memcpy(r->uuid, uuids, gpus * sizeof *uuids);
+        if (gpus) memcpy(r->uuid, uuids, gpus * sizeof *uuids);
         r->gpus = gpus;
     }
     r->entry = *e;
