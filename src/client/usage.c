@@ -26,6 +26,7 @@ struct wish {
 static const struct table_column columns[] = {
     {.title = "USER", .shrink = 8},
     {.title = "RUNS", .to_the_right = true},
+    {.title = "RUNNING", .to_the_right = true, .drop = 4},
     {.title = "FAILED", .to_the_right = true, .drop = 3},
     {.title = "HELD GPU-h", .to_the_right = true},
     {.title = "USED GPU-h", .to_the_right = true},
@@ -51,14 +52,15 @@ static void put_row(const struct json_tree *j, const char *name, struct table_ce
     double idle = job_number(j, "idle_ratio");
     snprintf(c[0].text, sizeof c[0].text, "%s", name);
     put_count(&c[1], job_number(j, "runs"));
-    put_count(&c[2], job_number(j, "failed"));
-    if (job_number(j, "failed") > 0) c[2].colour = JOB_RED;
-    put_hours(&c[3], job_number(j, "gpu_hours_held"));
-    put_hours(&c[4], job_number(j, "gpu_hours_used"));
-    if (!isnan(idle)) snprintf(c[5].text, sizeof c[5].text, "%.0f%%", idle * 100);
-    if (idle > 0.5) c[5].colour = JOB_YELLOW;
-    job_span(job_number(j, "wait_s_mean"), c[6].text, sizeof c[6].text);
-    put_energy(&c[7], job_number(j, "energy_joules"));
+    put_count(&c[2], job_number(j, "running"));
+    put_count(&c[3], job_number(j, "failed"));
+    if (job_number(j, "failed") > 0) c[3].colour = JOB_RED;
+    put_hours(&c[4], job_number(j, "gpu_hours_held"));
+    put_hours(&c[5], job_number(j, "gpu_hours_used"));
+    if (!isnan(idle)) snprintf(c[6].text, sizeof c[6].text, "%.0f%%", idle * 100);
+    if (idle > 0.5) c[6].colour = JOB_YELLOW;
+    job_span(job_number(j, "wait_s_mean"), c[7].text, sizeof c[7].text);
+    put_energy(&c[8], job_number(j, "energy_joules"));
 }
 
 static void print(const struct json_tree *root, struct buf *out) {
@@ -70,7 +72,8 @@ static void print(const struct json_tree *root, struct buf *out) {
     if (!t) abort();
     when_text((int64_t)(job_number(root, "from") * 1e9), now_ns, from);
     when_text((int64_t)(job_number(root, "to") * 1e9), now_ns, to);
-    buf_printf(out, "%s to %s: %s.\n", from, to, job_text(root, "sentence"));
+    buf_printf(out, "From %s to %s: %s.\n", from, job_number(root, "to") * 1e9 >= (double)now_ns ? "now" : to,
+               job_text(root, "sentence"));
     t->columns = columns;
     t->column_count = ARRAY_LEN(columns);
     for (size_t i = 0; i < json_tree_count(rows) && t->row_count < TABLE_ROWS_MAX - 1; i++)
@@ -142,7 +145,7 @@ const struct command command_report = {
         "GPU-hours that jobs held against those in which their GPUs worked, how long they waited, and the energy, by\n"
         "user. What was held and did nothing is what others waited for. Counted by whole hours.\n"
         "\n"
-        "  --last TIME    up to now: 24h, 720h (a week)\n"
+        "  --last TIME    up to now: 24h, 168h (a week)\n"
         "  --from MOMENT  since \"2026-11-01 00:00\"\n"
         "  --to MOMENT    until then (now)\n"
         "  --json         as the API has it\n"

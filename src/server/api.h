@@ -126,9 +126,12 @@ int api_service_resume(struct call *c, struct error *e);
 int api_service_restart(struct call *c, struct error *e);
 int api_service_remove(struct call *c, struct error *e);
 
-/* api_queue.c */
-extern const struct route_field api_queue_query[], api_report_query[], api_cordon_body[];
-int api_queue(struct call *c, struct error *e);
+/* api_report.c */
+extern const struct route_field api_report_query[];
 int api_report(struct call *c, struct error *e);
+
+/* api_queue.c */
+extern const struct route_field api_queue_query[], api_cordon_body[];
+int api_queue(struct call *c, struct error *e);
 int api_cordon(struct call *c, struct error *e);
 int api_uncordon(struct call *c, struct error *e);

@@ -113,6 +113,11 @@ bool queue_wait(struct queue *q, int64_t job, const char *stage, int64_t for_ns,
 /* The server is about to end: whoever waits is answered now. Accepts NULL. */
 void queue_drain(struct queue *q);
 
+/* What runs that go on have held and used within these hours (unix hours, to is not included): a row for each. */
+struct queue_report_row;
+void queue_report_now(const struct queue *q, int64_t from_hour, int64_t to_hour,
+                      void (*each)(void *ctx, const struct queue_report_row *row), void *ctx);
+
 /* "waiting", "running", "gpus" and "plan": keys for an open object. */
 void queue_json(struct queue *q, struct buf *b, size_t limit);
 /* A job with its place, reason and estimate where it waits. */

@@ -65,6 +65,9 @@ bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s);
 int queue_take_free(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
 void queue_gpus_done(struct queue *q);
 
+/* ---- queue_report.c ---- */
+double queue_run_worth(const struct queue *q, const struct queue_run *r); /* in GPUs: a share of one is less than 1 */
+
 /* ---- queue_wanted.c ---- */
 /* Which GPUs somebody waits for that a process outside the queue has: told to their nodes where that changed. */
 void queue_wanted_tick(struct queue *q);

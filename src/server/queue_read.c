@@ -157,9 +157,13 @@ struct reporting {
 
 static int tell_report(const struct sql_row *row, void *ctx, struct error *e) {
     const struct reporting *r = ctx;
-    const struct queue_report_row out = {sql_row_text(row, 0), sql_row_real(row, 1), sql_row_real(row, 2),
-                                         sql_row_real(row, 3), sql_row_real(row, 4), sql_row_int(row, 5),
-                                         sql_row_int(row, 6)};
+    const struct queue_report_row out = {.user = sql_row_text(row, 0),
+                                         .held_s = sql_row_real(row, 1),
+                                         .used_s = sql_row_real(row, 2),
+                                         .energy_j = sql_row_real(row, 3),
+                                         .wait_s = sql_row_real(row, 4),
+                                         .runs = sql_row_int(row, 5),
+                                         .failed = sql_row_int(row, 6)};
     r->each(r->ctx, &out);
     return 0;
 }
@@ -169,7 +173,7 @@ int queue_store_report(struct sql *db, int64_t from_hour, int64_t to_hour,
     struct reporting r = {each, ctx};
     int n = sql_each(db, tell_report, &r, e,
                      "SELECT user,sum(held_s),sum(used_s),sum(energy_j),sum(wait_s),sum(runs),sum(failed) FROM usage"
-                     " WHERE hour>=? AND hour<? GROUP BY user ORDER BY 2 DESC",
+                     " WHERE hour>=? AND hour<? GROUP BY user",
                      "ii", from_hour, to_hour);
     return n < 0 ? n : 0;
 }

@@ -218,12 +218,11 @@ static void usage_of(struct queue *q, const struct queue_run *r, const struct wi
     struct queue_usage u = {.user = r->job->user,
                             .from_ns = r->granted_ns,
                             .to_ns = w->end_ns ? w->end_ns : now_ns,
-                            .gpus = r->gpus,
+                            .gpus = queue_run_worth(q, r),
                             .used_s = isfinite(w->gpu_seconds) ? w->gpu_seconds : 0,
                             .energy_j = isfinite(w->energy_joules) ? w->energy_joules : 0,
                             .wait_s = (double)r->wait_ns / NS_PER_S,
                             .is_failed = is_failed};
-    if (r->job->spec.share_bytes) u.gpus = 1;
     queue_add_usage(q, &u);
     double held_s = (double)(u.to_ns - u.from_ns) / NS_PER_S * u.gpus;
     queue_usage_add(q, r->job->user, held_s > 0 ? held_s : 0, now_ns, now_ns);

@@ -48,7 +48,7 @@ struct queue_run_row {
 struct queue_usage {
     const char *user;
     int64_t from_ns, to_ns;
-    int gpus;
+    double gpus;             /* a share of one is less than 1 */
     double used_s, energy_j; /* of all its GPUs together */
     double wait_s;           /* from submission (or the end before) to the grant */
     bool is_failed;
@@ -116,9 +116,10 @@ int queue_store_last_attempt(struct sql *db, int64_t job, uint32_t element, stru
 struct queue_report_row {
     const char *user;
     double held_s, used_s, energy_j, wait_s;
-    int64_t runs, failed;
+    int64_t runs, failed; /* that have ended */
+    int64_t running;
 };
-/* By user, the one who held most first. Hours from..to (unix hours, to is not included). */
+/* By user. Hours from..to (unix hours, to is not included). */
 int queue_store_report(struct sql *db, int64_t from_hour, int64_t to_hour,
                        void (*each)(void *ctx, const struct queue_report_row *row), void *ctx, struct error *e)
     MUST_CHECK;

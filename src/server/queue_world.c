@@ -102,7 +102,7 @@ static void users_make(struct queue *q, struct queue_world *w) {
     for (size_t i = 0; most_s > 0 && i < q->users; i++)
         w->user[i].seconds_left = most_s - queue_week_s(&q->user[i], w->of.now_ns / HOUR_NS);
     for (uint32_t i = 0; i < w->of.runs; i++) {
-        double held_s = (double)(w->of.now_ns - w->run[i].start_ns) / NS_PER_S * w->run[i].gpus;
+        double held_s = (double)(w->of.now_ns - w->run[i].start_ns) / NS_PER_S * queue_run_worth(q, w->run_from[i]);
         struct plan_user *u = &w->user[w->run[i].user];
         u->usage_s += fmax(held_s, 0);
         u->seconds_left -= fmax(held_s, 0);

@@ -390,6 +390,34 @@ def test_a_report(server, node):
     assert server.unix("GET", "/api/v1/report?by=moon").status == 400
 
 
+def test_a_report_counts_what_runs_and_of_a_shared_gpu_its_part(server, node):
+    whole = node.submit(job_record(("hold",), gpus=2))["first"]
+    part = node.submit(job_record(("hold",), gpus=1, share=20 * GIB), user="bob", uid=1001)["first"]
+    wait_for(lambda: running(node) == [whole, part], "both run")
+
+    def report():
+        got = server.unix("GET", "/api/v1/report").json
+        return got, {u["user"]: u for u in got["users"]}
+
+    begun = server.unix("GET", f"/api/v1/jobs/{whole}").json["started"]
+    wait_for(lambda: (r := report()[1])["alice"]["gpu_hours_held"] * 3600 > 2 and r["bob"]["gpu_hours_held"] > 0, "they held their GPUs for some time")
+    got, users = report()
+    took = got["total"]["gpu_hours_held"] * 3600
+    assert users["alice"]["running"] == 1 and users["alice"]["runs"] == 0 and users["alice"]["wait_s_mean"] is None
+    assert 6 < users["alice"]["gpu_hours_held"] / users["bob"]["gpu_hours_held"] < 10, "two GPUs against a quarter of one"
+    assert [u["user"] for u in got["users"]] == ["alice", "bob"] and got["sentence"] == "100 % of GPU-hours were held idle"
+    with node.books.lock:
+        node.books.runs[(whole, 0, 1)]["gpu_seconds"] = took / 2
+    node.tell((whole, 0, 1))
+    wait_for(lambda: report()[1]["alice"]["gpu_hours_used"] * 3600 > took / 2 * 0.9, "what it has used counts")
+    node.finish((whole, 0, 1), 0, gpu_seconds=took / 2)
+    node.finish((part, 0, 1), 0)
+    wait_for(lambda: report()[0]["total"]["runs"] == 2, "both are over")
+    got, users = report()
+    ended = server.unix("GET", f"/api/v1/jobs/{whole}").json["ended"]
+    assert got["total"]["running"] == 0 and abs(users["alice"]["gpu_hours_held"] * 3600 - 2 * (ended - begun)) < 1, "once, not twice"
+
+
 @pytest.fixture
 def member(server):
     """Somebody with an account and a token."""
