@@ -145,7 +145,7 @@ const struct command command_report = {
         "GPU-hours that jobs held against those in which their GPUs worked, how long they waited, and the energy, by\n"
         "user. What was held and did nothing is what others waited for. Counted by whole hours.\n"
         "\n"
-        "  --last TIME    up to now: 24h, 168h (a week)\n"
+        "  --last TIME    up to now: 24h, 7d\n"
         "  --from MOMENT  since \"2026-11-01 00:00\"\n"
         "  --to MOMENT    until then (now)\n"
         "  --json         as the API has it\n"

@@ -9,13 +9,14 @@ static const struct {
     const char *name;
     int64_t ns;
 } units[] = {
-    {"h",  3600000000000LL},
-    {"m",  60000000000LL  },
-    {"s",  1000000000LL   },
-    {"ms", 1000000LL      },
+    {"d",  86400000000000LL},
+    {"h",  3600000000000LL },
+    {"m",  60000000000LL   },
+    {"s",  1000000000LL    },
+    {"ms", 1000000LL       },
 };
 
-static const char form[] = "as in 500ms, 30s, 2m, 1h or 1m30s";
+static const char form[] = "as in 500ms, 30s, 2m, 1h, 7d or 1m30s";
 
 /* The longest unit that text begins with and that letters do not go on after: "ms" is not m and s. */
 static int unit_of(const char *text, size_t *ret_len) {
@@ -74,10 +75,10 @@ int duration_parse(const char *text, int64_t *ret_ns, struct error *e) {
         if (n < 0) return fail(e, -EINVAL, "\"%.40s\" has more digits than a length of time needs", text);
         if (n == 0) return fail(e, -EINVAL, "\"%.40s\" is not a length of time, %s", text, form);
         at += n;
-        if (!*at) return fail(e, -EINVAL, "\"%.40s\" has a number without a unit: ms, s, m or h, %s", text, form);
+        if (!*at) return fail(e, -EINVAL, "\"%.40s\" has a number without a unit: ms, s, m, h or d, %s", text, form);
         int unit = unit_of(at, &len);
         if (unit < 0)
-            return fail(e, -EINVAL, "\"%.40s\" has a unit other than ms, s, m and h; write it %s", text, form);
+            return fail(e, -EINVAL, "\"%.40s\" has a unit other than ms, s, m, h and d; write it %s", text, form);
         if (unit <= last)
             return fail(e, -EINVAL, "\"%.40s\" has its units out of order or twice; write it %s", text, form);
         last = unit;

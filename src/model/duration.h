@@ -1,4 +1,4 @@
-/* Lengths of time as people write them into labels and flags: 500ms, 30s, 1.5h, 1m30s. Units are ms, s, m and h, in falling
+/* Lengths of time as people write them into labels and flags: 500ms, 30s, 1.5h, 7d, 1m30s. Units are ms, s, m, h and d, in falling
  * order, each once; a bare number is refused, because nobody knows what its writer meant. Pure. */
 #pragma once
 
