@@ -70,11 +70,6 @@ def engine():
         subprocess.run(["rm", "-rf", "--one-file-system", place])
 
 
-def c_status(c):
-    done = c.docker("exec", c.id, "gpumgr", "status", "--json", check=False)
-    return [g["state"] for g in json.loads(done.stdout)["gpus"]] if done.returncode == 0 else None
-
-
 class Container:
     """Runs it without a network of its own but the loopback, which is reached by entering its namespace."""
 
@@ -101,15 +96,22 @@ class Container:
         done = self.docker("logs", self.id)
         return done.stdout + done.stderr
 
-    def wait_for(self, what, seconds=30):
+    def wait_for(self, what, instead=lambda: "", seconds=30):
         until = time.monotonic() + seconds
         while not (found := what()):
-            assert time.monotonic() < until, self.log()[-3000:]
+            assert time.monotonic() < until, instead() + self.log()[-3000:]
             time.sleep(0.1)
         return found
 
+    def status(self):
+        """The states of its GPUs, as the program says inside; or what stands in the way."""
+        done = self.docker("exec", self.id, "gpumgr", "status", "--json", check=False)
+        if done.returncode:
+            return f"gpumgr status: exit {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+        return [g["state"] for g in json.loads(done.stdout)["gpus"]]
+
     def ready(self):
-        self.wait_for(lambda: "with 2 GPUs" in self.log() and c_status(self) == ["ok", "ok"])
+        self.wait_for(lambda: "with 2 GPUs" in self.log() and self.status() == ["ok", "ok"], lambda: f"{self.status()}\n")
 
     def remove(self):
         self.docker("rm", "-f", self.id)
