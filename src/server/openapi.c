@@ -26,6 +26,13 @@ static bool next_param(const char **at, char *ret, size_t room) {
 
 /* ---- OpenAPI ---- */
 
+/* The status of a good answer: its description begins with it where it is not 200. */
+static void put_status(struct buf *b, const struct route *r) {
+    char status[4] = "200";
+    if (strspn(r->reply, "0123456789") == 3) memcpy(status, r->reply, 3);
+    json_key(b, status);
+}
+
 static void put_schema(struct buf *b, enum field_type type) {
     json_open(b, '{');
     json_pair_str(b, "type", type_names[type]);
@@ -106,7 +113,7 @@ static void put_operation(struct buf *b, const struct route *r) {
     put_body(b, r);
     json_key(b, "responses");
     json_open(b, '{');
-    json_key(b, "200");
+    put_status(b, r);
     json_open(b, '{');
     json_pair_str(b, "description", r->reply);
     json_close(b, '}');
@@ -172,7 +179,9 @@ void routes_page(struct buf *b) {
            "addresses are below `server.base_path`. The caller is known by the session's cookie, by a program's token\n"
            "(`Authorization: Bearer ...`), or, on the Unix socket `DIR/run/server/api.sock`, by who he is on this "
            "machine.\n"
-           "Bodies are JSON objects; a field or parameter that is not listed here is refused. Every error is\n"
+           "Bodies are JSON objects; a field or parameter that is not listed here is refused. A key with a question "
+           "mark is\n"
+           "not in every answer. Every error is\n"
            "`{\"error\":{\"code\":\"...\",\"message\":\"one sentence\"}}`; the codes: `bad_request`, `bad_json`,\n"
            "`too_large`, `unauthenticated`, `forbidden`, `csrf`, `not_found`, `method_not_allowed`, `conflict`,\n"
            "`rate_limited`, `timeout`, `unavailable`, `internal`.\n");

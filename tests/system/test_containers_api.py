@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from api_shapes import Shapes, differences
 from server import Server, UnixConnection
 from simulator import wait_for
 from task_containers import IMAGE, TaskEngine
@@ -159,6 +160,18 @@ def test_the_whole_way_of_a_container(box, people):
         assert ada.rows()["lab"]["state"] == state
     ada.good("DELETE", "containers/lab")
     assert "lab" not in ada.rows() and box.names() == []
+
+
+def test_answers_are_what_is_described(box, people):
+    ada = people["ada"]
+    shapes = Shapes(ada.good("GET", "openapi.json"))
+    ada.good("POST", "containers", {"image": IMAGE, "name": "timed", "gpus": 1, "deadline": "30s", "command": SLEEP})
+    with_gpus, with_deadlines = shapes.of("/api/v1/containers")
+    seen = wait_for(lambda: [c for c in ada.good("GET", "containers")["containers"] if c["name"] == "timed"], "its deadline is known", 60)
+    assert not differences(with_deadlines["containers"], seen)
+    assert not differences(with_gpus, ada.good("GET", "containers?gpu=true"))
+    assert not differences(shapes.of("/api/v1/containers/{id}")[0], ada.good("GET", f"containers/{seen[0]['id']}"))
+    assert not differences(shapes.of("/api/v1/images")[0], ada.good("GET", "images"))
 
 
 def test_rights_are_those_of_the_one_who_clicks(box, people):

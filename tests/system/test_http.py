@@ -223,6 +223,8 @@ def test_pages(server):
     for path in api["paths"].values():
         for operation in path.values():
             assert operation["summary"] and operation["responses"]
+    good = lambda method, path: next(iter(api["paths"][path][method]["responses"]))
+    assert [good("get", "/api/v1/gpus"), good("post", "/api/v1/tokens"), good("delete", "/api/v1/tokens/{id}")] == ["200", "201", "204"]
 
 
 def test_below_a_base_path():
