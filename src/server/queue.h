@@ -131,23 +131,6 @@ bool queue_json_delta(struct queue *q, struct buf *b);
 /* "jobs":[those that run, the first that wait, those that ended lately] */
 void queue_json_snapshot(struct queue *q, struct buf *b);
 
-/* ---- leases: GPUs set aside for a client of the watchmen port; nothing is started ---- */
-
-struct queue_lease {
-    enum job_state state;
-    bool is_ready;               /* it has its GPUs, and that is stored */
-    bool is_used;                /* somebody works on all of them */
-    int gpus, gpu[JOB_GPUS_MAX]; /* indices, in the order he listed them */
-    char text[200];              /* why it waits */
-};
-/* False: it is over for long, or never was. with_why: costs a look at the whole queue. */
-bool queue_lease(struct queue *q, int64_t job, bool with_why, struct queue_lease *ret);
-/* as: JOB_DONE, JOB_TIMEOUT or JOB_CANCELLED. `done` after the commit; it may be NULL. */
-void queue_lease_end(struct queue *q, int64_t job, enum job_state as, queue_done_fn done, void *ctx);
-/* The GPU of an index on a node, as anybody may have it now. */
-enum queue_gpu_state { QUEUE_GPU_NONE, QUEUE_GPU_TAKEN, QUEUE_GPU_FREE };
-enum queue_gpu_state queue_gpu_now(struct queue *q, const char *node, int index);
-
 /* ---- logs ---- */
 
 typedef void (*queue_log_fn)(void *ctx, int result, const struct wire_log *log, const char *sentence);

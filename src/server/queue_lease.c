@@ -1,34 +1,68 @@
 /* GPUs that are set aside for a client of the watchmen port: a job without a process. It waits and is granted as any other; it
  * ends when the client's own processes are seen, or when he is silent. */
+#include "server/queue_lease.h"
+
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/queue_own.h"
 
-bool queue_lease(struct queue *q, int64_t job, bool with_why, struct queue_lease *ret) {
-    const struct queue_job *j = queue_find(q, job);
+static struct queue_job *lease_of(const struct queue *q, int64_t job) {
+    struct queue_job *j = queue_find(q, job);
+    return j && j->origin == QUEUE_BY_WATCHMEN ? j : NULL;
+}
+
+bool queue_lease(struct queue *q, int64_t job, struct queue_lease *ret) {
+    const struct queue_job *j = lease_of(q, job);
     *ret = (struct queue_lease){0};
-    if (!j || j->origin != QUEUE_BY_WATCHMEN) return false;
+    if (!j) return false;
     ret->state = queue_job_state(j);
     const struct queue_run *r = j->runs;
     ret->is_ready = r && r->is_stored;
     ret->is_used = ret->is_ready;
     for (uint16_t i = 0; r && i < r->gpus && ret->is_ready; i++) {
         const struct queue_gpu *g = queue_gpu_find(q, r->uuid[i]);
+        bool is_foreign = g && g->is.verdict == OCCUPANCY_FOREIGN;
         ret->gpu[ret->gpus++] = g ? g->index : -1;
-        ret->is_used &= g && g->is.verdict == OCCUPANCY_FOREIGN;
+        ret->is_used &= is_foreign;
+        ret->is_lost |= is_foreign;
     }
-    if (!with_why || r || ret->state != JOB_WAITING) return true;
-    struct queue_reason why;
-    queue_explain_job(q, j, &why);
-    snprintf(ret->text, sizeof ret->text, "%s", why.why);
     return true;
 }
 
+void queue_lease_why(struct queue *q, const int64_t *jobs, size_t count, char (*ret)[QUEUE_WHY]) {
+    const struct queue_job **asked = calloc(count + 1, sizeof(void *));
+    struct queue_reason *why = calloc(count + 1, sizeof *why);
+    size_t *of = calloc(count + 1, sizeof *of), n = 0;
+    if (!asked || !why || !of) abort();
+    for (size_t i = 0; i < count; i++) {
+        const struct queue_job *j = lease_of(q, jobs[i]);
+        ret[i][0] = '\0';
+        if (!j || j->runs || queue_job_state(j) != JOB_WAITING) continue;
+        of[n] = i;
+        asked[n++] = j;
+    }
+    if (n) queue_explain_jobs(q, asked, n, why);
+    for (size_t i = 0; i < n; i++) snprintf(ret[of[i]], QUEUE_WHY, "%s", why[i].why);
+    free(asked);
+    free(why);
+    free(of);
+}
+
+void queue_lease_withdraw(struct queue *q, int64_t job) {
+    const struct queue_job *j = lease_of(q, job);
+    if (!j || j->ended_ns || !j->runs || !j->runs->is_stored) return;
+    struct wire_run w = j->runs->of;
+    w.end_ns = clock_real_ns();
+    w.reason = JOB_BY_PREEMPT;
+    queue_run_end(q, j->runs, &w);
+}
+
 void queue_lease_end(struct queue *q, int64_t job, enum job_state as, queue_done_fn done, void *ctx) {
-    struct queue_job *j = queue_find(q, job);
-    if (j && j->origin == QUEUE_BY_WATCHMEN && !j->ended_ns) {
+    struct queue_job *j = lease_of(q, job);
+    if (j && !j->ended_ns) {
         struct queue_run *r = j->runs;
         if (r && r->is_stored) {
             struct wire_run w = r->of;
@@ -49,6 +83,12 @@ void queue_lease_end(struct queue *q, int64_t job, enum job_state as, queue_done
         queue_want_pass(q);
     }
     if (done) queue_then(q, done, ctx);
+}
+
+int queue_gpu_index(struct queue *q, const char *uuid) {
+    queue_gpus_read(q);
+    const struct queue_gpu *g = queue_gpu_find(q, uuid);
+    return g ? g->index : -ENOENT;
 }
 
 enum queue_gpu_state queue_gpu_now(struct queue *q, const char *node, int index) {

@@ -1,6 +1,7 @@
 #include "server/watchmen.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ struct watchmen_entry *watchmen_entry_new(struct watchmen *w) {
 }
 
 void watchmen_entry_drop(struct watchmen *w, size_t at) {
+    free(w->entry[at]->uuids);
     free(w->entry[at]);
     memmove(w->entry + at, w->entry + at + 1, (--w->count - at) * sizeof(void *));
 }
@@ -61,19 +63,55 @@ static enum watchmen_status status_of(enum job_state s, bool is_ready) {
     }
 }
 
+/* What an earlier server gave him, once all of it is known again. */
+static void indices_find(struct watchmen *w, struct watchmen_entry *e) {
+    int found[JOB_GPUS_MAX], count = 0;
+    for (const char *s = e->uuids; *s && count < JOB_GPUS_MAX;
+         s += s[strcspn(s, ",")] ? strcspn(s, ",") + 1 : strcspn(s, ",")) {
+        char uuid[96];
+        snprintf(uuid, sizeof uuid, "%.*s", (int)strcspn(s, ","), s);
+        found[count] = queue_gpu_index(w->server->queue, uuid);
+        if (found[count++] < 0) return;
+    }
+    memcpy(e->got, found, (size_t)count * sizeof found[0]);
+    e->given = count;
+    free(e->uuids);
+    e->uuids = NULL;
+}
+
 void watchmen_refresh(struct watchmen *w) {
     for (size_t i = 0; i < w->count; i++) {
         struct watchmen_entry *e = w->entry[i];
         struct queue_lease lease;
-        if (!e->job || watchmen_is_over(e) || !queue_lease(w->server->queue, e->job, false, &lease)) continue;
+        if (e->uuids) indices_find(w, e);
+        if (!e->job || watchmen_is_over(e) || !queue_lease(w->server->queue, e->job, &lease)) continue;
         e->status = status_of(lease.state, lease.is_ready);
+        if (e->status == WAITING) e->given = 0;
         if (!lease.is_ready) continue;
         e->given = lease.gpus;
         memcpy(e->got, lease.gpu, (size_t)lease.gpus * sizeof e->got[0]);
     }
 }
 
-/* His processes are there, or he has not been heard of for long: then he has his GPUs for good, or his place is gone. */
+void watchmen_check(struct watchmen *w, const struct watchmen_entry *e) {
+    struct queue_lease lease;
+    if (e->status != READY || e->is_told || e->is_old) return;
+    if (!queue_lease(w->server->queue, e->job, &lease) || !lease.is_lost) return;
+    queue_lease_withdraw(w->server->queue, e->job);
+    watchmen_refresh(w);
+}
+
+/* He has them for good when he knows of them and works there, or is silent for long. */
+static void entry_tick(struct watchmen *w, const struct watchmen_entry *e, bool is_silent) {
+    struct queue_lease lease;
+    watchmen_check(w, e);
+    if (!queue_lease(w->server->queue, e->job, &lease)) return;
+    if (lease.is_ready && (is_silent || (lease.is_used && e->is_told)))
+        queue_lease_end(w->server->queue, e->job, JOB_DONE, NULL, NULL);
+    else if (!lease.is_ready && is_silent && lease.state != JOB_GRANTED)
+        queue_lease_end(w->server->queue, e->job, JOB_TIMEOUT, NULL, NULL);
+}
+
 static void tick(void *ctx) {
     struct watchmen *w = ctx;
     int64_t now_ns = clock_boot_ns(), patience_ns = w->server->settings.watchmen_timeout_s * NS_PER_S;
@@ -81,19 +119,13 @@ static void tick(void *ctx) {
     if (w->server->is_stopping) return;
     watchmen_refresh(w);
     for (size_t i = w->count; i > 0; i--) {
-        struct watchmen_entry *e = w->entry[i - 1];
-        struct queue_lease lease;
-        bool is_silent = now_ns - e->asked_boot_ns > patience_ns;
+        const struct watchmen_entry *e = w->entry[i - 1];
+        int64_t silent_ns = now_ns - e->asked_boot_ns;
         if (!e->job) continue;
-        if (watchmen_is_over(e)) {
-            if (now_ns - e->asked_boot_ns > kept_ns) watchmen_entry_drop(w, i - 1);
-            continue;
-        }
-        if (!queue_lease(w->server->queue, e->job, false, &lease)) continue;
-        if (lease.is_ready && (lease.is_used || is_silent))
-            queue_lease_end(w->server->queue, e->job, JOB_DONE, NULL, NULL);
-        else if (!lease.is_ready && is_silent && lease.state != JOB_GRANTED)
-            queue_lease_end(w->server->queue, e->job, JOB_TIMEOUT, NULL, NULL);
+        if (!watchmen_is_over(e))
+            entry_tick(w, e, silent_ns > patience_ns);
+        else if (silent_ns > kept_ns)
+            watchmen_entry_drop(w, i - 1);
     }
     watchmen_refresh(w);
 }
@@ -118,14 +150,14 @@ static void refuse(void *ctx, struct http_request *r, int status, const char *se
     watchmen_say(r, status, false, sentence);
 }
 
-struct json_tree *watchmen_body(struct http_request *r) {
+struct json_tree *watchmen_body(struct http_request *r, int otherwise) {
     struct json_tree *j = NULL;
     struct error e;
     const char *type = http_field(&r->head, "content-type");
     if (!type || !rules_is_json(type)) /* a page elsewhere can send anything but this without asking */
-        watchmen_say(r, 200, false, "the body must be application/json");
+        watchmen_say(r, otherwise, false, "the body must be application/json");
     else if (json_tree_parse(r->body.s ? r->body.s : "", r->body.len, &j, &e) < 0)
-        watchmen_say(r, 200, false, e.text);
+        watchmen_say(r, otherwise, false, e.text);
     return j;
 }
 
@@ -186,39 +218,47 @@ static void show_options(struct watchmen *w, struct http_request *r) {
 
 static int by_number(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* "0,1,3" behind the address. */
-static void gpus_free(struct watchmen *w, struct http_request *r, const char *list, bool is_one) {
-    AUTO(buf_done) struct buf b = {0};
-    int index[JOB_GPUS_MAX], count = 0;
-    bool all = true;
-    char text[80];
-    for (char *end; *list && count < JOB_GPUS_MAX; list = end + (*end == ',')) {
+/* "0,1,3"; negative: `text` says which word of it is none of ours. */
+static int indices_read(struct watchmen *w, const char *list, int index[JOB_GPUS_MAX], char *text, size_t room) {
+    int count = 0;
+    for (char *end;; list = end + 1) {
         long v = strtol(list, &end, 10);
-        if (end == list || (*end && (*end != ',' || is_one)) || v < 0 || v > 4096) {
-            snprintf(text, sizeof text, "gpu_index: %.30s does not exist", list);
-            watchmen_say(r, 200, false, text);
-            return;
+        bool is_number = end != list && (!*end || *end == ',') && v >= 0 && v <= INT_MAX;
+        if (count == JOB_GPUS_MAX || !is_number ||
+            queue_gpu_now(w->server->queue, watchmen_node(w), (int)v) == QUEUE_GPU_NONE) {
+            snprintf(text, room, "gpu_index: %.*s does not exist", (int)(strcspn(list, ",") % 30), list);
+            return -ENOENT;
         }
         index[count++] = (int)v;
+        if (!*end) break;
     }
     qsort(index, (size_t)count, sizeof index[0], by_number);
+    return count;
+}
+
+static void gpus_free(struct watchmen *w, struct http_request *r, const char *list, bool is_one) {
+    AUTO(buf_done) struct buf b = {0};
+    int index[JOB_GPUS_MAX];
+    bool is_free[JOB_GPUS_MAX], all = true;
+    char text[80];
+    int count = indices_read(w, list, index, text, sizeof text);
     for (int i = 0; i < count; i++) {
-        enum queue_gpu_state s = queue_gpu_now(w->server->queue, watchmen_node(w), index[i]);
-        all &= s == QUEUE_GPU_FREE;
-        if (s != QUEUE_GPU_NONE) continue;
-        snprintf(text, sizeof text, "gpu_index: %d does not exist", index[i]);
-        watchmen_say(r, 200, false, text);
-        return;
+        is_free[i] = queue_gpu_now(w->server->queue, watchmen_node(w), index[i]) == QUEUE_GPU_FREE;
+        all &= is_free[i];
     }
-    open_ok(&b);
-    json_bool(&b, all);
+    json_open(&b, '{');
+    json_pair_str(&b, "status", count < 0 ? "err" : "ok");
+    if (count < 0)
+        json_pair_str(&b, "msg", text);
+    else
+        json_pair_bool(&b, "msg", all);
     if (!is_one) {
         json_key(&b, "detail");
         json_open(&b, '[');
         for (int i = 0; i < count; i++) {
             json_open(&b, '{');
             json_pair_int(&b, "gpu", index[i]);
-            json_pair_bool(&b, "status", queue_gpu_now(w->server->queue, watchmen_node(w), index[i]) == QUEUE_GPU_FREE);
+            json_pair_bool(&b, "status", is_free[i]);
             json_close(&b, '}');
         }
         json_close(&b, ']');
@@ -257,7 +297,7 @@ static void client_auth(struct watchmen *w, struct http_request *r) {
         watchmen_say(r, 200, true, "No authentication required");
         return;
     }
-    struct json_tree *j = watchmen_body(r);
+    struct json_tree *j = watchmen_body(r, 400);
     if (!j) return;
     const char *token = json_tree_text(json_tree_get(j, "token"), "");
     bool is_good = is_token(w, token), is_given = *token;
@@ -266,7 +306,7 @@ static void client_auth(struct watchmen *w, struct http_request *r) {
     if (is_good)
         watchmen_say(r, 200, true, "Authentication successful");
     else
-        watchmen_say(r, is_given ? 401 : 400, false, is_given ? "Invalid token" : "Token is required");
+        watchmen_say(r, is_given ? 401 : 400, false, is_given ? "Invalid token" : "Token required");
 }
 
 /* ---- the page ---- */
@@ -299,18 +339,19 @@ static const struct {
     bool is_open;
     void (*serve)(struct watchmen *w, struct http_request *r);
 } rows[] = {
-    {HTTP_POST,    "/auth",            true,  client_auth      },
-    {HTTP_POST,    "/client/register", false, watchmen_register},
-    {HTTP_POST,    "/client/ping",     false, watchmen_ping    },
-    {HTTP_POST,    "/client/cancel",   false, watchmen_cancel  },
-    {HTTP_GET,     "/show/work",       false, show_work        },
-    {HTTP_GET,     "/show/finished",   false, show_finished    },
-    {HTTP_GET,     "/show/gpus",       false, show_gpus        },
-    {HTTP_GET,     "/api",             false, show_all         },
-    {HTTP_OPTIONS, "/api",             true,  show_options     },
-    {HTTP_GET,     "/",                true,  page             },
-    {HTTP_GET,     "/old",             true,  page             },
-    {HTTP_GET,     "/style.css",       true,  style            },
+    {HTTP_POST,    "/auth",            true,  client_auth         },
+    {HTTP_POST,    "/client/register", false, watchmen_register   },
+    {HTTP_POST,    "/client/ping",     false, watchmen_ping       },
+    {HTTP_POST,    "/client/cancel",   false, watchmen_cancel     },
+    {HTTP_GET,     "/show/work",       false, show_work           },
+    {HTTP_GET,     "/show/finished",   false, show_finished       },
+    {HTTP_GET,     "/show/gpus",       false, show_gpus           },
+    {HTTP_GET,     "/api",             false, show_all            },
+    {HTTP_OPTIONS, "/api",             true,  show_options        },
+    {HTTP_GET,     "/",                true,  page                },
+    {HTTP_GET,     "/old",             true,  page                },
+    {HTTP_POST,    "/cancel",          false, watchmen_cancel_form},
+    {HTTP_GET,     "/style.css",       true,  style               },
 };
 
 static void serve(void *ctx, struct http_request *r) {
@@ -347,12 +388,17 @@ static size_t body_max(void *ctx, const struct http_request *r) { return BODY_MA
 static int load_job(void *ctx, const struct queue_job_row *row, struct error *e) {
     struct watchmen *w = ctx;
     struct job_spec spec;
+    int64_t over_ns = row->ended_ns ? clock_real_ns() - row->ended_ns : 0;
+    if (over_ns > (int64_t)(w->server->settings.watchmen_keep_h * 3600 * 1e9)) return 0;
     if (job_decode(row->record, row->record_len, &spec, e) < 0) return 0;
     struct watchmen_entry *entry = watchmen_entry_new(w);
+    const char *id = job_word_next(&spec.command, job_word_next(&spec.command, NULL));
     entry->job = row->id;
+    entry->is_old = true;
     entry->registered_ns = row->submitted_ns;
     if (row->ended_ns) entry->asked_ns = row->ended_ns;
-    snprintf(entry->id, sizeof entry->id, "%s", spec.name);
+    if (over_ns > 0) entry->asked_boot_ns -= over_ns;
+    snprintf(entry->id, sizeof entry->id, "%s", id ? id : spec.name);
     entry->is_schedule = spec.labels.count > 0;
     entry->wanted = entry->is_schedule ? spec.gpus : 0;
     for (const char *s = NULL; (s = job_word_next(&spec.scope, s)) && entry->gpus < JOB_GPUS_MAX;)
@@ -361,9 +407,19 @@ static int load_job(void *ctx, const struct queue_job_row *row, struct error *e)
     return 0;
 }
 
+/* Of one that is over this is all that tells what he had; of one that goes on the queue does. */
+static int load_run(void *ctx, const struct queue_run_row *row, struct error *e) {
+    struct watchmen *w = ctx;
+    struct watchmen_entry *last = w->count ? w->entry[w->count - 1] : NULL;
+    if (!last || last->job != row->of.key.job || last->status != OK || last->uuids) return 0;
+    last->uuids = strdup(row->gpus);
+    if (!last->uuids) abort();
+    return 0;
+}
+
 static int load_work(struct sql *db, void *ctx, struct error *e) {
-    const struct queue_reader reader = {.ctx = ctx, .job = load_job};
-    const struct queue_ask ask = {.origins = BIT(QUEUE_BY_WATCHMEN), .limit = LOADED};
+    const struct queue_reader reader = {.ctx = ctx, .job = load_job, .run = load_run};
+    const struct queue_ask ask = {.origins = BIT(QUEUE_BY_WATCHMEN), .limit = LOADED, .runs_most = 1};
     return queue_store_list(db, &ask, &reader, e);
 }
 
@@ -392,6 +448,7 @@ int watchmen_new(struct server *s, struct watchmen **ret, struct error *e) {
     if (!w) abort();
     w->server = s;
     secrets_make(w->session);
+    secrets_make(w->form);
     int r = token_make(w, e);
     if (r >= 0) r = state_run(s->state, load_work, w, e);
     if (r < 0) {

@@ -22,12 +22,29 @@ static struct watchmen_entry *entry_find(const struct watchmen *w, const char *i
 struct registering {
     struct watchmen *watchmen;
     struct http_request *request; /* NULL: he is gone */
+    bool is_form;                 /* a browser, which is shown the page again */
     char id[WATCHMEN_ID_MAX];
 };
 
 static void caller_gone(struct http_request *r) {
     struct registering *g = r->ctx;
     g->request = NULL;
+}
+
+static struct registering *registering_new(struct watchmen *w, struct http_request *r, const char *id) {
+    struct registering *g = calloc(1, sizeof *g);
+    if (!g) abort();
+    g->watchmen = w;
+    g->request = r;
+    snprintf(g->id, sizeof g->id, "%s", id);
+    r->ctx = g;
+    http_on_gone(r, caller_gone);
+    return g;
+}
+
+static void page_again(struct http_request *r) {
+    http_add_field(r, "Location", "/");
+    http_reply(r, 303, NULL, NULL, 0);
 }
 
 static void registered(void *ctx, int result, int64_t first, const struct error *e) {
@@ -61,10 +78,10 @@ static bool take_gpus(const struct json_tree *list, struct watchmen_entry *e) {
 /* What he asked for, or a sentence (his own server's, where it had one). */
 static const char *entry_read(struct watchmen *w, const struct json_tree *j, struct watchmen_entry *e, char *room,
                               size_t size) {
-    const char *id = json_tree_text(json_tree_get(j, "id"), ""),
-               *mode = json_tree_text(json_tree_get(j, "mode"), "queue");
-    const struct json_tree *gpus = json_tree_get(j, "gpus");
-    if (!*id || strlen(id) >= sizeof e->id) return "id: a text of 1 to 119 bytes";
+    const char *id = json_tree_text(json_tree_get(j, "id"), ""), *mode = "queue";
+    const struct json_tree *gpus = json_tree_get(j, "gpus"), *said = json_tree_get(j, "mode");
+    if (said && !json_tree_is_null(said)) mode = json_tree_text(said, "?");
+    if (!*id || strlen(id) >= sizeof e->id) return "id: a text of 1 to 511 bytes";
     for (const char *s = id; *s; s++)
         if ((unsigned char)*s < 0x20 || *s == 0x7f) return "id: it has characters that cannot be shown";
     memcpy(e->id, id, strlen(id) + 1);
@@ -90,16 +107,27 @@ static const char *entry_read(struct watchmen *w, const struct json_tree *j, str
     return w->count >= WATCHMEN_ENTRIES_MAX ? "too many clients wait" : NULL;
 }
 
+/* So much of it as a job's name may have, in whole characters. */
+static void name_of(const char *id, char ret[JOB_NAME_MAX]) {
+    size_t n = strlen(id);
+    if (n >= JOB_NAME_MAX)
+        for (n = JOB_NAME_MAX - 1; n && ((unsigned char)id[n] & 0xc0) == 0x80;) n--;
+    snprintf(ret, JOB_NAME_MAX, "%.*s", (int)n, id);
+}
+
 static void record_make(const struct watchmen_entry *e, struct buf *record) {
     AUTO(buf_done) struct buf command = {0}, scope = {0}, labels = {0};
     char index[16];
+    char name[JOB_NAME_MAX];
     job_word_put(&command, "watchmen");
+    job_word_put(&command, e->id); /* whole; a name may have to be shorter */
+    name_of(e->id, name);
     for (int i = 0; i < e->gpus; i++) {
         snprintf(index, sizeof index, "%d", e->gpu[i]);
         job_word_put(&scope, index);
     }
     if (e->is_schedule) job_word_put(&labels, LABEL_SCHEDULE);
-    struct job_spec s = {.name = e->id,
+    struct job_spec s = {.name = name,
                          .command = job_words_of(&command),
                          .image = "",
                          .cwd = "",
@@ -111,9 +139,9 @@ static void record_make(const struct watchmen_entry *e, struct buf *record) {
 }
 
 void watchmen_register(struct watchmen *w, struct http_request *r) {
-    char text[200];
+    char text[WATCHMEN_ID_MAX + 60];
     struct watchmen_entry fresh = {0};
-    struct json_tree *j = watchmen_body(r);
+    struct json_tree *j = watchmen_body(r, 200);
     if (!j) return;
     const char *wrong = entry_read(w, j, &fresh, text, sizeof text);
     json_tree_free(j);
@@ -131,17 +159,11 @@ void watchmen_register(struct watchmen *w, struct http_request *r) {
     size_t n = strcspn(fresh.id, "@"); /* his library sends user@name */
     snprintf(job.user, sizeof job.user, "%.*s", fresh.id[n] && n ? (int)(n < 60 ? n : 60) : 8,
              fresh.id[n] && n ? fresh.id : "watchmen");
-    struct registering *g = calloc(1, sizeof *g);
-    if (!g) abort();
-    g->watchmen = w;
-    g->request = r;
-    memcpy(g->id, fresh.id, sizeof g->id);
+    struct registering *g = registering_new(w, r, fresh.id);
     struct watchmen_entry *e = watchmen_entry_new(w);
     fresh.registered_ns = fresh.asked_ns = e->registered_ns;
     fresh.asked_boot_ns = e->asked_boot_ns;
     *e = fresh;
-    r->ctx = g;
-    http_on_gone(r, caller_gone);
     struct queue_submit s = {&job, 1, watchmen_node(w), "", QUEUE_BY_WATCHMEN};
     struct error why;
     int result = queue_submit(w->server->queue, &s, registered, g, &why);
@@ -150,62 +172,95 @@ void watchmen_register(struct watchmen *w, struct http_request *r) {
 
 /* ---- ping, cancel ---- */
 
-static struct watchmen_entry *entry_of(struct watchmen *w, struct http_request *r) {
-    struct json_tree *j = watchmen_body(r);
+/* The one he names; NULL: none, or he sent no JSON, and then he was told. */
+static struct watchmen_entry *entry_of(struct watchmen *w, struct http_request *r, char id[WATCHMEN_ID_MAX],
+                                       bool *ret_is_read) {
+    struct json_tree *j = watchmen_body(r, 200);
+    *ret_is_read = j;
     if (!j) return NULL;
-    const char *id = json_tree_text(json_tree_get(j, "id"), "");
-    struct watchmen_entry *e = entry_find(w, id);
-    bool is_there = e && e->job;
+    snprintf(id, WATCHMEN_ID_MAX, "%s", json_tree_text(json_tree_get(j, "id"), ""));
     json_tree_free(j);
-    if (is_there) return e;
-    watchmen_say(r, 200, false, "client not registered or has been cancelled");
-    return NULL;
+    struct watchmen_entry *e = entry_find(w, id);
+    return e && e->job ? e : NULL;
 }
 
 void watchmen_ping(struct watchmen *w, struct http_request *r) {
     AUTO(buf_done) struct buf b = {0};
+    char id[WATCHMEN_ID_MAX];
+    bool is_read;
     watchmen_refresh(w);
-    struct watchmen_entry *e = entry_of(w, r);
-    if (!e) return;
-    if (e->status == CANCELLED) {
-        watchmen_say(r, 200, false, "client not registered or has been cancelled");
-        return;
-    }
-    if (!watchmen_is_over(e)) {
+    struct watchmen_entry *e = entry_of(w, r, id, &is_read);
+    if (!is_read) return;
+    if (e) watchmen_check(w, e);
+    if (e && !watchmen_is_over(e)) {
         e->asked_ns = clock_real_ns();
         e->asked_boot_ns = clock_boot_ns();
+        e->is_told |= e->status == READY;
     }
     json_open(&b, '{');
-    json_pair_str(&b, "status", "ok");
+    json_pair_str(&b, "status", e ? "ok" : "err");
     json_key(&b, "available_gpus");
     json_open(&b, '[');
-    for (int i = 0; i < e->given; i++) json_int(&b, e->got[i]);
+    for (int i = 0; e && i < e->given; i++) json_int(&b, e->got[i]);
     json_close(&b, ']');
-    json_pair_str(&b, "msg", watchmen_words[e->status]);
+    json_pair_str(&b, "msg", e ? watchmen_words[e->status] : "client not registered or has been cancelled");
     json_close(&b, '}');
     watchmen_reply(r, 200, &b);
+}
+
+static void say_of(struct http_request *r, bool is_ok, const char *id, const char *what) {
+    char text[WATCHMEN_ID_MAX + 60];
+    snprintf(text, sizeof text, "Client %s %s", id, what);
+    watchmen_say(r, 200, is_ok, text);
 }
 
 static void cancelled(void *ctx, int result, const struct error *e) {
     struct registering *g = ctx;
     watchmen_refresh(g->watchmen);
-    if (g->request) watchmen_say(g->request, 200, result >= 0, result >= 0 ? "" : e->text);
+    if (g->request && g->is_form)
+        page_again(g->request);
+    else if (g->request && result >= 0)
+        say_of(g->request, true, g->id, "cancelled successfully");
+    else if (g->request)
+        watchmen_say(g->request, 200, false, e->text);
     free(g);
 }
 
-void watchmen_cancel(struct watchmen *w, struct http_request *r) {
-    watchmen_refresh(w);
-    struct watchmen_entry *e = entry_of(w, r);
-    if (!e) return;
-    if (watchmen_is_over(e)) {
-        watchmen_say(r, 200, false, "client is not waiting");
-        return;
-    }
-    struct registering *g = calloc(1, sizeof *g);
-    if (!g) abort();
-    g->watchmen = w;
-    g->request = r;
-    r->ctx = g;
-    http_on_gone(r, caller_gone);
+static void cancel(struct watchmen *w, struct http_request *r, const struct watchmen_entry *e, bool is_form) {
+    struct registering *g = registering_new(w, r, e->id);
+    g->is_form = is_form;
     queue_lease_end(w->server->queue, e->job, JOB_CANCELLED, cancelled, g);
+}
+
+void watchmen_cancel(struct watchmen *w, struct http_request *r) {
+    char id[WATCHMEN_ID_MAX];
+    bool is_read;
+    watchmen_refresh(w);
+    struct watchmen_entry *e = entry_of(w, r, id, &is_read);
+    if (!is_read) return;
+    if (e && !watchmen_is_over(e))
+        cancel(w, r, e, false);
+    else
+        say_of(r, false, id, e ? "is not waiting" : "not found");
+}
+
+/* A form can be sent from any page of anybody; what only a reader of ours has says that it was ours. */
+void watchmen_cancel_form(struct watchmen *w, struct http_request *r) {
+    AUTO(buf_done) struct buf name = {0}, value = {0};
+    const char *at = r->body.s ? r->body.s : "";
+    char id[WATCHMEN_ID_MAX] = "";
+    bool is_ours = false;
+    struct error why;
+    while (http_query_next(&at, &name, &value, &why) > 0) {
+        if (strcmp(name.s, "form") == 0) is_ours = secrets_same_text(value.s, w->form);
+        if (strcmp(name.s, "id") == 0) snprintf(id, sizeof id, "%s", value.s);
+    }
+    watchmen_refresh(w);
+    const struct watchmen_entry *e = entry_find(w, id);
+    if (!is_ours)
+        watchmen_say(r, 403, false, "the page is old: load it again");
+    else if (e && e->job && !watchmen_is_over(e))
+        cancel(w, r, e, true);
+    else
+        page_again(r);
 }

@@ -9,6 +9,7 @@
 #include "server/watchmen_own.h"
 
 #define MIB (1024.0 * 1024)
+#define EXPLAINED 100 /* so many that wait are told why */
 
 const char *const watchmen_words[] = {
     [WAITING] = "waiting", [READY] = "ready", [OK] = "ok", [TIMEOUT] = "timeout", [CANCELLED] = "cancelled"};
@@ -33,7 +34,7 @@ static void put_list(struct buf *b, const char *key, const int *of, int count) {
     json_close(b, ']');
 }
 
-void watchmen_json_entry(struct buf *b, const struct watchmen_entry *e, int place) {
+static void put_entry(struct buf *b, const struct watchmen_entry *e, int place, const char *msg) {
     json_open(b, '{');
     json_pair_str(b, "id", e->id);
     json_pair_str(b, "mode", e->is_schedule ? "schedule" : "queue");
@@ -42,7 +43,7 @@ void watchmen_json_entry(struct buf *b, const struct watchmen_entry *e, int plac
     json_pair_str(b, "status", watchmen_words[e->status]);
     json_pair_int(b, "queue_num", place);
     put_list(b, "gpus", e->gpu, e->gpus);
-    json_pair_str(b, "msg", e->msg);
+    json_pair_str(b, "msg", msg);
     json_pair_int(b, "req_gpu_num", e->wanted);
     put_list(b, "available_gpus", e->got, e->given);
     json_close(b, '}');
@@ -50,10 +51,19 @@ void watchmen_json_entry(struct buf *b, const struct watchmen_entry *e, int plac
 
 void watchmen_json_list(struct watchmen *w, struct buf *b, bool is_over) {
     int place = 0;
+    size_t waiting = 0;
+    int64_t job[EXPLAINED];
+    char why[EXPLAINED][QUEUE_WHY];
+    for (size_t i = 0; i < w->count && !is_over && waiting < EXPLAINED; i++)
+        if (w->entry[i]->job && w->entry[i]->status == WAITING) job[waiting++] = w->entry[i]->job;
+    if (waiting) queue_lease_why(w->server->queue, job, waiting, why);
     json_open(b, '[');
-    for (size_t i = 0; i < w->count; i++) {
+    for (size_t i = 0, next = 0; i < w->count; i++) {
         const struct watchmen_entry *e = w->entry[i];
-        if (e->job && watchmen_is_over(e) == is_over) watchmen_json_entry(b, e, is_over ? -1 : place++);
+        if (!e->job || watchmen_is_over(e) != is_over) continue;
+        bool is_explained = next < waiting && job[next] == e->job;
+        put_entry(b, e, is_over ? -1 : place++, is_explained ? why[next] : "");
+        next += is_explained;
     }
     json_close(b, ']');
 }
@@ -108,6 +118,14 @@ static void put_gpu(struct buf *b, const struct live_node *n, const struct live_
     json_close(b, '}');
 }
 
+const struct live_device *watchmen_gpu(const struct live_node *n, int index) {
+    for (uint16_t i = 0; n && i < n->devices; i++) {
+        const struct live_device *d = &n->device[i];
+        if (d->is_known && !live_is_instance(d) && d->is.index == index) return d;
+    }
+    return NULL;
+}
+
 void watchmen_json_gpus(struct watchmen *w, struct buf *b) {
     const struct live_node *n = live_find_node(&w->server->live, watchmen_node(w));
     json_open(b, '{');
@@ -115,11 +133,10 @@ void watchmen_json_gpus(struct watchmen *w, struct buf *b) {
     put_time(b, "query_time", clock_real_ns());
     json_key(b, "gpus");
     json_open(b, '[');
-    for (int index = 0; n && index < n->devices; index++) /* as people count them */
-        for (uint16_t i = 0; i < n->devices; i++) {
-            const struct live_device *d = &n->device[i];
-            if (d->is_known && !live_is_instance(d) && d->is.index == index) put_gpu(b, n, d);
-        }
+    for (int index = 0; n && index < n->devices; index++) {
+        const struct live_device *d = watchmen_gpu(n, index);
+        if (d) put_gpu(b, n, d);
+    }
     json_close(b, ']');
     json_close(b, '}');
 }

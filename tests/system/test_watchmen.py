@@ -117,7 +117,7 @@ REFUSED = [
     ({"id": "x", "gpus": ["a"]}, "check the gpus existence"),
     ({"id": "x", "gpus": [0, 1], "mode": "schedule", "req_gpu_num": 0}, "`req_gpu_num` is not valid"),
     ({"id": "x", "gpus": [0, 1], "mode": "schedule", "req_gpu_num": 3}, "`req_gpu_num` is not valid"),
-    ({"id": "", "gpus": [0]}, "id: a text of 1 to 119 bytes"),
+    ({"id": "", "gpus": [0]}, "id: a text of 1 to 511 bytes"),
     ({"id": "taken", "gpus": [0]}, "client_id: taken has been registered!"),
 ]
 
@@ -127,8 +127,8 @@ def test_what_is_refused(port, node):
     for body, sentence in REFUSED:
         c = port.client("-", [])
         assert c.ask("POST", "/client/register", body) == {"status": "err", "msg": sentence} and c.status == 200, body
-    assert port.client("-", []).ask("POST", "/client/ping", {"id": "nobody"}) == {"status": "err", "msg": "client not registered or has been cancelled"}
-    assert port.client("-", []).ask("POST", "/client/cancel", {"id": "nobody"})["status"] == "err"
+    assert port.client("-", []).ask("POST", "/client/ping", {"id": "nobody"}) == {"status": "err", "available_gpus": [], "msg": "client not registered or has been cancelled"}
+    assert port.client("-", []).ask("POST", "/client/cancel", {"id": "nobody"}) == {"status": "err", "msg": "Client nobody not found"}
 
 
 def test_gpus(port, node):
@@ -138,7 +138,9 @@ def test_gpus(port, node):
     assert port.get("/gpu/9") == {"status": "err", "msg": "gpu_index: 9 does not exist"}
     assert port.get("/gpus/3,0") == {"status": "ok", "msg": True, "detail": [{"gpu": 0, "status": True}, {"gpu": 3, "status": True}]}
     assert port.get("/gpus/0,1") == {"status": "ok", "msg": False, "detail": [{"gpu": 0, "status": True}, {"gpu": 1, "status": False}]}
-    assert port.get("/gpus/0,x")["status"] == "err"
+    for bad in ("0,x", "0,", "", "9,0", "99999999999"):
+        assert port.get(f"/gpus/0,{bad}")["status"] == "err" and port.get(f"/gpus/0,{bad}")["detail"] == [], bad
+    assert port.get("/gpus/0,%201")["detail"][1]["gpu"] == 1
     gpus = port.get("/show/gpus")["msg"]
     assert set(gpus) == {"hostname", "query_time", "gpus"} and [g["index"] for g in gpus["gpus"]] == [0, 1, 2, 3]
     assert gpus["gpus"][0]["memory.total"] == 81920 and gpus["gpus"][0]["uuid"] == node.uuids[0]
@@ -168,17 +170,114 @@ def test_jobs_and_clients_share_one_queue(server, port, node):
     queue = server.unix("GET", "/api/v1/queue").json
     assert [j["id"] for j in queue["waiting"]] == [job, job + 1] and queue["running"][0]["origin"] == "watchmen"
     assert queue["running"][0]["user"] == "alice" and queue["waiting"][1]["user"] == "bob"
-    assert a.cancel() == {"status": "ok", "msg": ""}
+    assert a.cancel() == {"status": "ok", "msg": "Client alice@a cancelled successfully"}
     wait_for(lambda: [k[0] for k in node.books.starts] == [job], "the job runs")
     assert late.ping()[0] == "waiting"
     assert server.unix("DELETE", f"/api/v1/jobs/{job + 1}").status == 200
-    with pytest.raises(Refused):
-        late.ping()
+    assert late.ping() == ("cancelled", [])
+    assert late.cancel() == {"status": "err", "msg": "Client bob@late is not waiting"}
+
+
+def test_one_who_was_not_told_waits_on(port, node):
+    """Somebody takes the GPU before the client asks again: a library that never heard "ready" would ask for ever after "ok"."""
+    a, b = port.client("a", [0, 1]), port.client("b", [0, 1, 2, 3], "schedule", 4)
+    a.register()
+    wait_for(lambda: ids(port) == [("a", "ready")], "it has its GPUs, and does not know")
+    b.register()
+    node.free(1, IS_FOREIGN, "mallory")
+    wait_for(lambda: a.ping() == ("waiting", []), "it waits for the GPU that another one took")
+    node.free(0, IS_FOREIGN, "mallory")
+    waits = port.get("/show/work")["msg"]
+    assert [e["id"] for e in waits] == ["a", "b"] and "mallory" in waits[0]["msg"]
+    node.free(0, IS_FREE)
+    node.free(1, IS_FREE)
+    wait_for(lambda: a.ping() == ("ready", [0, 1]), "it kept its place")
+    node.free(0, IS_FOREIGN, "a")
+    node.free(1, IS_FOREIGN, "a")
+    wait_for(lambda: a.ping() == ("ok", [0, 1]), "now it works there")
+
+
+def test_both_taken_before_he_asked(port, node):
+    a = port.client("a", [0, 1])
+    a.register()
+    wait_for(lambda: ids(port) == [("a", "ready")], "it has its GPUs, and does not know")
+    node.verdict[node.uuids[0]] = (IS_FOREIGN, "mallory")
+    node.free(1, IS_FOREIGN, "mallory")
+    wait_for(lambda: ids(port) == [("a", "waiting")], "it waits on")
+
+
+def test_a_long_name_stays_whole(server):
+    port, link = Port(server), server.dir / "run/server/link.sock"
+    name = "alice@" + "\u957f" * 150
+    with JobNode(link):
+        c = port.client(name, [0])
+        assert c.wait() == [0] and ids(port) == [(name, "ready")]
+        job = server.unix("GET", "/api/v1/queue").json["running"][0]
+        assert job["name"] == "alice@" + "\u957f" * 40 and job["user"] == "alice"
+        server.stop(kill=True)
+    server.start()
+    with JobNode(link):
+        assert ids(port) == [(name, "ready")]
+
+
+def test_five_hundred_at_once(port, node):
+    node.free(3, IS_FOREIGN, "mallory")
+    clients = [port.client(f"user{i % 7}@{i}", [3] if i % 2 else [3, 0], "queue" if i % 2 else "schedule", 0 if i % 2 else 2) for i in range(500)]
+    went_wrong = []
+
+    def begin(c):
+        try:
+            c.register()
+            assert c.ping() == ("waiting", [])
+        except Exception as e:
+            went_wrong.append((c.id, e))
+
+    threads = [threading.Thread(target=begin, args=(c,)) for c in clients]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(120)
+    assert not went_wrong and len(ids(port)) == 500
+    assert [e["queue_num"] for e in port.get("/show/work")["msg"]] == list(range(500))
+
+
+GARBAGE = [b"", b"{", b"[]", b"[1]", b'"x"', b"null", b"\xff\xfe", b'{"id": {"a": 1}}', b'{"id": "x", "gpus": {"0": 0}}', b'{"id": "x", "gpus": [1e300]}',
+           b'{"id": "x", "gpus": [[0]]}', b'{"id": "x", "gpus": [0.5]}', b'{"id": "x\\ny", "gpus": [0]}', b'{"id": "x", "gpus": [true]}',
+           b'{"id": "x", "gpus": [0], "mode": 7}', b"[" * 60000]
+
+
+def test_garbage_gets_a_sentence(port, node):
+    c = port.client("-", [])
+    for body in GARBAGE:
+        for path in ("/client/register", "/client/ping", "/client/cancel"):
+            got = c.ask("POST", path, raw=body)
+            assert got["status"] == "err" and got["msg"] and c.status == 200, (path, body[:40], got)
+    assert not ids(port) and not ids(port, "finished")
+
+
+def test_cancel_on_the_page(port, node):
+    c = port.client('x"><b>', [0])
+    c.register()
+    page = c.ask("GET", "/")
+    key = re.search(r'name=form value="([^"]+)"', page)[1]
+    send = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert c.ask("POST", "/cancel", raw=b"form=guessed&id=x%22%3E%3Cb%3E", headers=send)["status"] == "err" and c.status == 403
+    assert c.ping()[0] != "cancelled"
+    c.ask("POST", "/cancel", raw=f"form={key}&id=x%22%3E%3Cb%3E".encode(), headers=send)
+    assert c.status == 303 and c.headers["Location"] == "/" and c.ping()[0] == "cancelled"
+    c.ask("POST", "/cancel", raw=f"form={key}&id=x%22%3E%3Cb%3E".encode(), headers=send)
+    assert c.status == 303
+    for column in ("Temp", "Util", "Memory", "Process", "Queue Num", "GPU Scope", "Request GPU Num", "Available GPUs", "Last Request Time", "Host Name", "Query Time"):
+        assert column in page
 
 
 def test_entries_outlive_a_restart(server):
     port, link = Port(server), server.dir / "run/server/link.sock"
     with JobNode(link) as node:
+        used = port.client("used", [3, 2], "schedule", 1)
+        assert used.wait() == [3]
+        node.free(3, IS_FOREIGN, "used")
+        wait_for(lambda: used.ping() == ("ok", [3]), "it works there")
         a, b, gone = port.client("a", [0, 1]), port.client("b", [1, 2, 3], "schedule", 3), port.client("gone", [0, 1])
         assert a.wait() == [0, 1]
         b.register()
@@ -187,9 +286,9 @@ def test_entries_outlive_a_restart(server):
         server.stop(kill=True)
     server.start()
     with JobNode(link) as node:
-        a.address = b.address = port.address
+        a.address = b.address = used.address = port.address
         assert a.ping() == ("ready", [0, 1]) and b.ping() == ("waiting", [])
-        assert ids(port, "finished") == [("gone", "cancelled")]
+        assert ids(port, "finished") == [("used", "ok"), ("gone", "cancelled")] and used.ping() == ("ok", [3])
         a.cancel()
         wait_for(lambda: b.ping() == ("ready", [1, 2, 3]), "the other's turn")
 

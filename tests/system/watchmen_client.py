@@ -14,10 +14,10 @@ class Client:
         self.address, self.id, self.gpus, self.mode, self.req, self.token, self.every = address, id, gpus, mode, req_gpu_num, token, every
         self.granted = None
 
-    def ask(self, method, path, body=None, headers=None):
+    def ask(self, method, path, body=None, headers=None, raw=None):
         c = http.client.HTTPConnection(self.address, timeout=20)
-        headers = {**({"X-Auth-Token": self.token} if self.token else {}), **({"Content-Type": "application/json"} if body is not None else {}), **(headers or {})}
-        c.request(method, path, json.dumps(body) if body is not None else None, headers)
+        headers = {**({"X-Auth-Token": self.token} if self.token else {}), **({"Content-Type": "application/json"} if body is not None or raw is not None else {}), **(headers or {})}
+        c.request(method, path, json.dumps(body) if body is not None else raw, headers)
         r = c.getresponse()
         self.status, self.headers, data = r.status, r.headers, r.read()
         c.close()
@@ -42,10 +42,10 @@ class Client:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             status, gpus = self.ping()
-            if status in ("ready", "ok"):
+            if status == "ready":  # "ok" is no such word: the library goes on asking then
                 self.granted = gpus
                 return gpus
-            if status == "timeout":
-                raise Refused("timeout")
+            if status in ("timeout", "cancelled"):
+                raise Refused(status)
             time.sleep(self.every)
         raise TimeoutError(self.id)
