@@ -51,6 +51,26 @@ void queue_lease_why(struct queue *q, const int64_t *jobs, size_t count, char (*
     free(of);
 }
 
+struct settling {
+    struct queue *queue;
+    queue_done_fn done;
+    void *ctx;
+};
+
+/* The first commit may be the one that stores the grants; they hold from its end on, which is before the end of the next. */
+static void settled(void *ctx, int result, const struct error *e) {
+    struct settling *s = ctx;
+    queue_then(s->queue, s->done, s->ctx);
+    free(s);
+}
+
+void queue_lease_settle(struct queue *q, queue_done_fn done, void *ctx) {
+    struct settling *s = malloc(sizeof *s);
+    if (!s) abort();
+    *s = (struct settling){q, done, ctx};
+    queue_then(q, settled, s);
+}
+
 void queue_lease_withdraw(struct queue *q, int64_t job) {
     const struct queue_job *j = lease_of(q, job);
     if (!j || j->ended_ns || !j->runs || !j->runs->is_stored) return;

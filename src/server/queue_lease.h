@@ -18,6 +18,8 @@ bool queue_lease(struct queue *q, int64_t job, struct queue_lease *ret);
 void queue_lease_why(struct queue *q, const int64_t *jobs, size_t count, char (*ret)[QUEUE_WHY]);
 /* It has no GPUs any more, and waits in its old place. */
 void queue_lease_withdraw(struct queue *q, int64_t job);
+/* `done` when whoever can have GPUs now has them, and that is stored. */
+void queue_lease_settle(struct queue *q, queue_done_fn done, void *ctx);
 /* as: JOB_DONE, JOB_TIMEOUT or JOB_CANCELLED. `done` after the commit; it may be NULL. */
 void queue_lease_end(struct queue *q, int64_t job, enum job_state as, queue_done_fn done, void *ctx);
 /* The GPU of an index on a node, as anybody may have it now. */

@@ -184,13 +184,8 @@ static struct watchmen_entry *entry_of(struct watchmen *w, struct http_request *
     return e && e->job ? e : NULL;
 }
 
-void watchmen_ping(struct watchmen *w, struct http_request *r) {
+static void answer(struct watchmen *w, struct http_request *r, struct watchmen_entry *e) {
     AUTO(buf_done) struct buf b = {0};
-    char id[WATCHMEN_ID_MAX];
-    bool is_read;
-    watchmen_refresh(w);
-    struct watchmen_entry *e = entry_of(w, r, id, &is_read);
-    if (!is_read) return;
     if (e) watchmen_check(w, e);
     if (e && !watchmen_is_over(e)) {
         e->asked_ns = clock_real_ns();
@@ -206,6 +201,27 @@ void watchmen_ping(struct watchmen *w, struct http_request *r) {
     json_pair_str(&b, "msg", e ? watchmen_words[e->status] : "client not registered or has been cancelled");
     json_close(&b, '}');
     watchmen_reply(r, 200, &b);
+}
+
+static void settled(void *ctx, int result, const struct error *e) {
+    struct registering *g = ctx;
+    watchmen_refresh(g->watchmen);
+    if (g->request) answer(g->watchmen, g->request, entry_find(g->watchmen, g->id));
+    free(g);
+}
+
+void watchmen_ping(struct watchmen *w, struct http_request *r) {
+    char id[WATCHMEN_ID_MAX];
+    bool is_read;
+    watchmen_refresh(w);
+    struct watchmen_entry *e = entry_of(w, r, id, &is_read);
+    if (!is_read) return;
+    bool is_first = e && !e->is_asked;
+    if (e) e->is_asked = true;
+    if (is_first && e->status == WAITING) /* he asks again in ten seconds only: what is free now is found first */
+        queue_lease_settle(w->server->queue, settled, registering_new(w, r, e->id));
+    else
+        answer(w, r, e);
 }
 
 static void say_of(struct http_request *r, bool is_ok, const char *id, const char *what) {

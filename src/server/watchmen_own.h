@@ -20,9 +20,10 @@ struct watchmen_entry {
     enum watchmen_status status;
     int gpus, gpu[JOB_GPUS_MAX], wanted; /* as he listed them; req_gpu_num */
     int given, got[JOB_GPUS_MAX];
-    bool is_told; /* that it is his turn: his library waits for just that word, and for nothing that comes after it */
-    bool is_old;  /* from an earlier server, which may have told him */
-    char *uuids;  /* what an earlier server gave him, until the machine has said which indices these are */
+    bool is_asked; /* he pinged once */
+    bool is_told;  /* that it is his turn: his library waits for just that word, and for nothing that comes after it */
+    bool is_old;   /* from an earlier server, which may have told him */
+    char *uuids;   /* what an earlier server gave him, until the machine has said which indices these are */
     int64_t registered_ns, asked_ns; /* wall clock, for people ... */
     int64_t asked_boot_ns;           /* ... and for the time-out */
 };

@@ -197,6 +197,15 @@ def test_one_who_was_not_told_waits_on(port, node):
     wait_for(lambda: a.ping() == ("ok", [0, 1]), "now it works there")
 
 
+def test_what_is_free_is_had_at_the_first_question(port, node):
+    """The library asks right after it registered, and then only every ten seconds."""
+    for i in range(30):
+        c = port.client(f"a{i}", [i % 4], *(() if i % 2 else ("schedule", 1)))
+        c.register()
+        assert c.ping() == ("ready", [i % 4]), i
+        c.cancel()
+
+
 def test_both_taken_before_he_asked(port, node):
     a = port.client("a", [0, 1])
     a.register()
