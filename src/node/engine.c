@@ -586,11 +586,10 @@ unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room) {
     return n;
 }
 
-void engine_each_holder(struct engine *g, engine_holder_fn each, void *ctx) {
+void engine_each_with(struct engine *g, const char *label, engine_holder_fn each, void *ctx) {
     pthread_mutex_lock(&g->lock);
     for (unsigned b = 0; b < BUCKETS; b++)
         for (const struct entry *e = g->bucket[b]; e; e = e->next)
-            if (e->labels && is_running(&e->facts) && strstr(e->labels, ENGINE_GPUS_LABEL))
-                each(ctx, &e->facts, e->labels);
+            if (e->labels && is_running(&e->facts) && strstr(e->labels, label)) each(ctx, &e->facts, e->labels);
     pthread_mutex_unlock(&g->lock);
 }

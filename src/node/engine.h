@@ -91,11 +91,12 @@ unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room);
 /* One label of lines of key=value. False: it is not there, and ret is "". */
 bool engine_label_of(const char *labels, const char *key, char *ret, size_t room);
 
-/* Every container that runs and was given GPUs by label, with its labels as lines of key=value. Such a label has UUIDs with commas;
- * labels are cut where they are long, so many GPUs are several: gpumgr.gpus, gpumgr.gpus.1, ... Called under a lock: it must not
- * come back here. */
+/* Every container that runs and has this label, with all of them as lines of key=value. Called under a lock: it must not come back
+ * here. The label of those that were given GPUs has UUIDs with commas; labels are cut where they are long, so many GPUs are several:
+ * gpumgr.gpus, gpumgr.gpus.1, ... Runs of jobs in containers have theirs. */
+#define ENGINE_RUN_LABEL "gpumgr.run"
 #define ENGINE_GPUS_LABEL "gpumgr.gpus"
 #define ENGINE_GPUS_EACH 8u
 #define ENGINE_GPUS_PARTS 8u
 typedef void (*engine_holder_fn)(void *ctx, const struct engine_facts *f, const char *labels);
-void engine_each_holder(struct engine *g, engine_holder_fn each, void *ctx);
+void engine_each_with(struct engine *g, const char *label, engine_holder_fn each, void *ctx);

@@ -84,7 +84,7 @@ static void on_holder(void *ctx, const struct engine_facts *f, const char *label
 static bool is_held(struct seen *s, const char *uuid, struct wire_free *w) {
     struct holding h = {.uuid = uuid, .s = s, .w = w};
     s->held_by[0] = 0;
-    if (tracker.engine) engine_each_holder(tracker.engine, on_holder, &h);
+    if (tracker.engine) engine_each_with(tracker.engine, ENGINE_GPUS_LABEL, on_holder, &h);
     return h.is_held;
 }
 

@@ -1,7 +1,7 @@
 /* What runs use while they run. GPU figures are sums over the task table, which outlives us: a node that is started anew goes
  * on where it was. What was told once is never taken back, though tasks that ended long ago may have left the table. CPU,
- * memory and disk are those of the processes below a run's shim; one look at /proc serves all runs, and is made less often
- * where it is dear. Of a container, whose processes are the engine's, these are not known. */
+ * memory and disk are those of the processes below a run's shim, or below a container's first process; one look at /proc serves
+ * all runs, and is made less often where it is dear. What a container's cgroups count beyond that, counts. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "gpumgr/tasks.h"
 #include "model/belonging.h"
+#include "node/cgroup_use.h"
 #include "node/jobs_own.h"
 #include "node/tasks.h"
 #include "run/tree.h"
@@ -65,12 +66,30 @@ static void take_sum(struct run *run, int64_t now_ns) {
 
 /* ---- the processes ---- */
 
+static void more_of_container(pid_t first, const char *id, struct tree_use *use) {
+    struct cgroup_use of;
+    cgroup_use(first, id, &of);
+    if (of.cpu_s > use->cpu_s) use->cpu_s = of.cpu_s;
+    if (of.read_bytes == UINT64_MAX) return;
+    if (use->read_bytes == UINT64_MAX) use->read_bytes = use->written_bytes = 0;
+    at_least(&use->read_bytes, of.read_bytes);
+    at_least(&use->written_bytes, of.written_bytes);
+}
+
 static void take_processes(struct run *run, struct tree *t) {
     struct tree_use use;
-    if (!run->shim || run->is_image) return;
-    for (size_t i = 0; i < t->count; i++) t->of[i].is_ours = t->of[i].pid == run->shim;
+    char container[OWNERS_CONTAINER], id[ENGINE_ID_HEX + 1];
+    pid_t first = run->shim;
+    if (!run->shim) return;
+    if (run->is_image) {
+        owners_container(run->name, container);
+        if ((first = tasks_container(container, id)) <= 0) return; /* it is being made, or goes */
+    }
+    for (size_t i = 0; i < t->count; i++) t->of[i].is_ours = t->of[i].pid == first;
     tree_take_below(t);
     tree_used(t, run->shim, &use);
+    if (!use.processes && run->is_image) return; /* it began or ended after the look */
+    if (run->is_image) more_of_container(first, id, &use);
     run->used.cpu_seconds = fmax(run->used.cpu_seconds, use.cpu_s);
     run->used.host_bytes = use.host_bytes;
     if (use.read_bytes == UINT64_MAX) return;
@@ -154,6 +173,6 @@ void jobs_last_figures(struct run *run) {
     run->sum.memory_bytes = 0;
     run->used.memory_total_bytes = f.memory_total_bytes;
     take_sum(run, clock_boot_ns());
-    run->used.cpu_seconds = NAN; /* its own records have it, exactly */
+    if (!run->is_image) run->used.cpu_seconds = NAN; /* its own records have it, exactly */
     jobs_add_figures(run, &run->said);
 }

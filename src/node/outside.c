@@ -129,7 +129,7 @@ static void on_holder(void *ctx, const struct engine_facts *f, const char *label
 
 static bool is_let_in(const struct track *t) {
     struct asked a = {.name = t->k.container};
-    if (tracker.engine && *a.name) engine_each_holder(tracker.engine, on_holder, &a);
+    if (tracker.engine && *a.name) engine_each_with(tracker.engine, ENGINE_GPUS_LABEL, on_holder, &a);
     return a.is_holder;
 }
 

@@ -20,6 +20,7 @@
 #include "model/ui.h"
 #include "model/wire_run.h"
 #include "node/docker_ask.h"
+#include "node/engine.h"
 #include "node/mounts.h"
 #include "node/owners.h"
 #include "node/runs.h"
@@ -119,7 +120,7 @@ static void put_labels(struct buf *b) {
     json_open(b, '{');
     snprintf(text, sizeof text, "%" PRId64, self.grant.key.job);
     json_pair_str(b, "gpumgr.job", text);
-    json_pair_str(b, "gpumgr.run", self.run);
+    json_pair_str(b, ENGINE_RUN_LABEL, self.run);
     snprintf(text, sizeof text, "%u", self.who.uid);
     json_pair_str(b, "gpumgr.uid", text);
     snprintf(text, sizeof text, "%" PRId64 "s", left_s);

@@ -8,9 +8,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/instance.h"
 #include "model/settings.h"
+#include "node/engine.h"
 #include "node/uplink.h"
 
 struct engine;
@@ -52,6 +54,8 @@ bool tasks_sees(const char (*uuids)[96], unsigned gpus);
 uint64_t tasks_memory_total(const char (*uuids)[96], unsigned gpus);
 /* The same of a container by its id, of those that run now: memory_bytes, running, used_ns; is_measured: it had any lately. */
 void tasks_of_container(const char *id, struct task_figures *ret);
+/* The first process of a container of a run of ours (owners_container), and its id; 0: it does not run, as far as its engine has said. */
+pid_t tasks_container(const char *container, char ret_id[ENGINE_ID_HEX + 1]);
 /* One sentence for people, in the node's own stream of events (model/event.h). */
 void tasks_event(int severity, const char *kind, int32_t pid, const char *text);
 void tasks_gpu_event(int severity, const char *kind, int device, int32_t pid,

@@ -1,6 +1,7 @@
 /* What the tasks of a run did. The task table has all of them, also those that ended before this node began. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "model/belonging.h"
@@ -139,6 +140,28 @@ void tasks_each(void (*each)(void *ctx, const struct gpumgr_task *k), void *ctx)
     struct gpumgr_task k;
     for (uint32_t i = 0; i < TABLE_SLOTS; i++)
         if (table_get(&tracker.table, i, &k)) each(ctx, &k);
+}
+
+struct first_of {
+    const char *container;
+    pid_t pid;
+    char *id;
+};
+
+/* Another user's engine may say what it likes. */
+static void on_run(void *ctx, const struct engine_facts *f, const char *labels) {
+    struct first_of *w = ctx;
+    if (strcmp(f->name, w->container) != 0 || (f->uid != 0 && f->uid != geteuid())) return;
+    w->pid = f->pid;
+    memcpy(w->id, f->id, sizeof f->id);
+}
+
+pid_t tasks_container(const char *container, char ret_id[ENGINE_ID_HEX + 1]) {
+    struct first_of w = {.container = container, .id = ret_id};
+    pthread_mutex_lock(&tracker.lock);
+    if (tracker.engine) engine_each_with(tracker.engine, ENGINE_RUN_LABEL, on_run, &w);
+    pthread_mutex_unlock(&tracker.lock);
+    return w.pid;
 }
 
 void tasks_gpu_event(int severity, const char *kind, int device, int32_t pid, const char *text) {

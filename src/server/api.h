@@ -96,6 +96,9 @@ int api_job_number(const char *text, int64_t *ret, struct error *e); /* -ENOENT:
 int api_job_submit(struct call *c, struct error *e);
 int api_jobs(struct call *c, struct error *e);
 int api_job(struct call *c, struct error *e);
+int api_job_curves(struct call *c, struct error *e);
+int api_gpu_jobs(struct call *c, struct error *e);
+extern const struct route_field api_curves_query[], api_gpu_jobs_query[];
 int api_job_cancel(struct call *c, struct error *e);
 int api_job_hold(struct call *c, struct error *e);
 int api_job_release(struct call *c, struct error *e);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "model/service_spec.h"
+#include "server/queue_curves.h"
 #include "server/queue_own.h"
 
 #define TICK_MS 1000
@@ -27,6 +28,7 @@ void queue_job_free(struct queue_job *j) {
     if (!j) return;
     for (struct queue_run *r = j->runs, *next; r; r = next) {
         next = r->next;
+        free(r->curve);
         free(r);
     }
     free(j->user);
@@ -195,6 +197,7 @@ void queue_run_drop(struct queue_run *r) {
         *at = r->next;
         break;
     }
+    free(r->curve);
     free(r);
 }
 
@@ -317,6 +320,7 @@ static int load_work(struct sql *db, void *ctx, struct error *e) {
     int r = queue_store_read(db, clock_real_ns() / HOUR_NS - QUEUE_WEEK_H, &reader, e);
     if (r >= 0) r = load_afters(db, ctx, e);
     if (r >= 0) r = queue_letters_load(ctx, db, e);
+    if (r >= 0) r = queue_curves_load(ctx, db, e);
     if (r >= 0) r = queue_store_sound(db, load_sound, ctx, e);
     return r < 0 ? r : queue_store_list(db, &ask, &likes, e);
 }
@@ -382,6 +386,7 @@ static void tick(void *ctx) {
     queue_want_pass(q); /* estimates, limits and deadlines move with the time */
     queue_wanted_tick(q);
     queue_letters_tick(q);
+    queue_curves_tick(q);
     if (++ticks % TRIM_TICKS == 0) {
         struct error e;
         if (state_submit(q->state, trim_work, NULL, q, &e) < 0) log_line(LOG_WARN, "jobs_trim", -1, "%s", e.text);

@@ -8,6 +8,7 @@
 #include "base/crash_point.h"
 #include "base/log.h"
 #include "server/queue_own.h"
+#include "server/queue_trail.h"
 
 enum then_kind { THEN_GRANT, THEN_STORED, THEN_CALL };
 
@@ -23,6 +24,7 @@ struct then {
 struct run_item {
     struct queue_run_row row;
     char *gpus;
+    struct buf curve; /* of one that is over */
 };
 
 struct job_item {
@@ -73,7 +75,10 @@ static struct flush *pending(struct queue *q) {
 
 void queue_flush_free(struct flush *f) {
     if (!f) return;
-    for (size_t i = 0; i < f->runs.count; i++) free(f->runs.of[i].gpus);
+    for (size_t i = 0; i < f->runs.count; i++) {
+        free(f->runs.of[i].gpus);
+        buf_done(&f->runs.of[i].curve);
+    }
     for (size_t i = 0; i < f->jobs.count; i++) free(f->jobs.of[i].text);
     for (size_t i = 0; i < f->usages.count; i++) free(f->usages.of[i].user);
     for (size_t i = 0; i < f->letters.count; i++) queue_letter_done(&f->letters.of[i]);
@@ -128,6 +133,7 @@ static void run_add(struct queue *q, const struct queue_run *r, bool again) {
     item->row.again = again;
     item->row.now = NULL; /* the run may be gone when this is written */
     item->gpus = gpus.s;
+    if (r->curve && job_state_is_over(r->state)) curve_encode(r->curve, &item->curve);
 }
 
 void queue_touch_run(struct queue *q, struct queue_run *r) {
@@ -180,7 +186,11 @@ static int work(struct sql *db, void *ctx, struct error *e) {
     struct flush *f = ctx;
     int r = 0;
     CRASH_POINT();
-    for (size_t i = 0; r >= 0 && i < f->runs.count; i++) r = queue_store_run(db, &f->runs.of[i].row, e);
+    for (size_t i = 0; r >= 0 && i < f->runs.count; i++) {
+        const struct run_item *item = &f->runs.of[i];
+        r = queue_store_run(db, &item->row, e);
+        if (r >= 0 && item->curve.len) r = trail_store_curve(db, &item->row.of.key, item->curve.s, item->curve.len, e);
+    }
     CRASH_POINT();
     for (size_t i = 0; r >= 0 && i < f->jobs.count; i++) r = queue_store_job(db, &f->jobs.of[i].row, e);
     for (size_t i = 0; r >= 0 && i < f->usages.count; i++) r = queue_store_usage(db, &f->usages.of[i].usage, e);

@@ -277,6 +277,51 @@ void queue_json_runs(struct queue *q, struct buf *b, const struct queue_job *j) 
     for (const struct queue_run *r = j->runs; r; r = r->next) put_job(q, b, j, r, NULL);
 }
 
+void queue_json_brief(struct buf *b, const struct queue_job_row *row, const struct job_spec *spec,
+                      const struct queue_run_row *run) {
+    const struct wire_run *w = &run->of;
+    bool is_over = job_state_is_over((enum job_state)run->state);
+    json_open(b, '{');
+    json_pair_int(b, "id", row->id);
+    json_key(b, "element");
+    if (row->elements > 1)
+        json_int(b, job_element_number(spec, w->key.element));
+    else
+        json_nil(b);
+    json_pair_int(b, "attempt", w->key.attempt);
+    json_pair_str(b, "name", spec->name);
+    json_pair_str(b, "user", row->user);
+    json_pair_str(b, "state", job_state_name((enum job_state)run->state));
+    put_parent(b, row);
+    put_time(b, "granted", run->granted_ns);
+    put_time(b, "started", w->start_ns);
+    put_time(b, "ended", is_over ? w->end_ns : 0);
+    json_pair_int(b, "gpus", spec->gpus);
+    put_bytes(b, "share_bytes", spec->share_bytes);
+    put_real(b, "gpu_utilization_ratio", w->gpu_ratio, 0.001);
+    put_bytes(b, "memory_peak_bytes", w->memory_peak_bytes);
+    json_close(b, '}');
+}
+
+static bool holds(const struct queue_run *r, const char *uuid) {
+    for (uint16_t k = 0; k < r->gpus; k++)
+        if (strcmp(r->uuid[k], uuid) == 0) return true;
+    return false;
+}
+
+void queue_json_on_gpu(struct queue *q, struct buf *b, const char *uuid, int64_t to_ns) {
+    for (size_t i = q->count; i > 0; i--)
+        for (const struct queue_run *r = q->job[i - 1]->runs; r; r = r->next) {
+            AUTO(buf_done) struct buf gpus = {0};
+            struct queue_job_row row;
+            struct queue_run_row run;
+            if (r->granted_ns >= to_ns || !holds(r, uuid)) continue;
+            row_of(q->job[i - 1], &row);
+            queue_run_row(r, &gpus, &run);
+            queue_json_brief(b, &row, &q->job[i - 1]->spec, &run);
+        }
+}
+
 void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, const char *node, const char *user) {
     AUTO(buf_done) struct buf gpus = {0};
     struct queue_reason why = {0};
@@ -310,8 +355,7 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
     json_open(b, '[');
     for (size_t i = 0; i < q->count; i++)
         for (const struct queue_run *r = q->job[i]->runs; r; r = r->next)
-            for (uint16_t k = 0; k < r->gpus; k++)
-                if (strcmp(r->uuid[k], g->uuid) == 0) json_int(b, q->job[i]->id);
+            if (holds(r, g->uuid)) json_int(b, q->job[i]->id);
     json_close(b, ']');
     json_pair_str(b, "verdict", occupancy_name(o));
     bool is_noted = *g->is.note && o == (enum occupancy)g->is.verdict;

@@ -16,3 +16,9 @@ struct queue_json_job {
 
 /* An object. */
 void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job *j);
+
+/* An object: whose run it is and when it held its GPUs. From any thread. */
+void queue_json_brief(struct buf *b, const struct queue_job_row *row, const struct job_spec *spec,
+                      const struct queue_run_row *run);
+/* The same of those that go on and hold this GPU since before `to`: items of an open list. */
+void queue_json_on_gpu(struct queue *q, struct buf *b, const char *uuid, int64_t to_ns);

@@ -8,6 +8,7 @@
 
 #include "base/crash_point.h"
 #include "base/log.h"
+#include "server/queue_curves.h"
 #include "server/queue_own.h"
 
 #define RETRY_FIRST_NS NS_PER_S /* the pause before another attempt; doubles with each */
@@ -174,7 +175,9 @@ int queue_take_figures(struct queue *q, struct live_node *n, const struct wire_f
     if (r < 0) return r;
     while (wire_next_figures(&list, &one)) {
         struct queue_run *run = queue_run_find(q, &one.key);
-        if (run && strcmp(run->job->node, n->name) == 0) take_figures(run, &one);
+        if (!run || strcmp(run->job->node, n->name) != 0) continue;
+        take_figures(run, &one);
+        queue_curve_take(run, &one);
     }
     return 0;
 }
@@ -239,8 +242,12 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
     end.state = RUN_ENDED;
     keep_figures(&end, &r->of);
     if (!end.end_ns) end.end_ns = clock_real_ns();
+    if (end.cpu_seconds > w->cpu_seconds && end.end_ns > end.start_ns &&
+        end.start_ns) /* a container's own record has less */
+        end.cpu_ratio = end.cpu_seconds / ((double)(end.end_ns - end.start_ns) / NS_PER_S);
     r->of = end;
     r->state = state;
+    queue_curve_end(r, &end);
     queue_end_row(q, r, again);
     usage_of(q, r, &end, state == JOB_FAILED || state == JOB_UNKNOWN || state == JOB_TIMEOUT);
     j->last = end;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/queue_trail.h"
 
 #define HOUR_NS (3600 * NS_PER_S)
 #define TRIM_MOST 500
@@ -63,6 +64,7 @@ int queue_store_run(struct sql *db, const struct queue_run_row *row, struct erro
         (int64_t)w->has_exit, (int64_t)w->code, (int64_t)w->signal, w->gpu_seconds, w->energy_joules, w->cpu_seconds,
         w->gpu_ratio, w->cpu_ratio, (int64_t)w->memory_peak_bytes, (int64_t)w->memory_total_bytes,
         (int64_t)w->host_peak_bytes, (int64_t)w->log_bytes, w->text);
+    if (r >= 0 && w->end_ns && job_state_is_over((enum job_state)row->state)) r = trail_store_end(db, row, e);
     return r < 0 ? r : 0;
 }
 
@@ -141,6 +143,7 @@ int queue_store_sound(struct sql *db, void (*each)(void *ctx, const char *uuid, 
 
 static int trim_one(const struct sql_row *row, void *ctx, struct error *e) {
     int r = sql_do(ctx, e, "DELETE FROM runs WHERE job=?", "i", sql_row_int(row, 0));
+    if (r >= 0) r = trail_drop(ctx, sql_row_int(row, 0), e);
     return r < 0 ? r : 0;
 }
 

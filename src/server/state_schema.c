@@ -106,6 +106,20 @@ static const char *const steps[] = {
     "  life BLOB NOT NULL);"
     "CREATE TABLE service_revisions(service INTEGER NOT NULL, number INTEGER NOT NULL, made INTEGER NOT NULL,"
     "  by TEXT NOT NULL, record BLOB NOT NULL, seal BLOB NOT NULL, PRIMARY KEY(service, number)) WITHOUT ROWID;",
+
+    /* Runs that are over by the GPU that they held, those that were there already too; and what runs used over their time, as
+     * model/curve writes it. */
+    "CREATE TABLE gpu_runs(job INTEGER NOT NULL, element INTEGER NOT NULL, attempt INTEGER NOT NULL, gpu TEXT NOT NULL,"
+    "  granted INTEGER NOT NULL, ended INTEGER NOT NULL, PRIMARY KEY(job, element, attempt, gpu)) WITHOUT ROWID;"
+    "CREATE INDEX gpu_runs_granted ON gpu_runs(gpu, granted);"
+    "CREATE INDEX gpu_runs_ended ON gpu_runs(gpu, ended, granted);"
+    "INSERT INTO gpu_runs WITH RECURSIVE part(job, element, attempt, gpu, rest, granted, ended) AS"
+    "  (SELECT job, element, attempt, '', gpus || ',', granted, ended FROM runs WHERE ended>0 AND gpus<>''"
+    "   UNION ALL SELECT job, element, attempt, substr(rest, 1, instr(rest, ',') - 1), substr(rest, instr(rest, ',') + 1),"
+    "   granted, ended FROM part WHERE rest<>'')"
+    "  SELECT job, element, attempt, gpu, granted, ended FROM part WHERE gpu<>'';"
+    "CREATE TABLE curves(job INTEGER NOT NULL, element INTEGER NOT NULL, attempt INTEGER NOT NULL, body BLOB NOT NULL,"
+    "  PRIMARY KEY(job, element, attempt)) WITHOUT ROWID;",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }
@@ -131,6 +145,10 @@ static int step(struct sql *db, int64_t from, struct error *e) {
 }
 
 int schema_bring(struct sql *db, const char *path, struct error *e) {
+    return schema_bring_to(db, path, schema_newest(), e);
+}
+
+int schema_bring_to(struct sql *db, const char *path, int to, struct error *e) {
     int64_t version;
     int r = sql_int(db, &version, e, "PRAGMA user_version", "");
     if (r == 0) r = refuse_foreign(db, path, version, e);
@@ -143,6 +161,6 @@ int schema_bring(struct sql *db, const char *path, struct error *e) {
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
         "PRAGMA secure_delete=ON; PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512",
         e);
-    for (; r == 0 && version < schema_newest(); version++) r = step(db, version, e);
+    for (; r == 0 && version < to; version++) r = step(db, version, e);
     return r;
 }

@@ -92,6 +92,10 @@ class JobServer(StubServer):
     def runs_of(self, key):
         return [r for r in self.of(link.RUN) if r["key"] == key]
 
+    def figures_of(self, key):
+        """What was told last of what a run uses; None: nothing yet."""
+        return next((f[key] for f in reversed(self.of(link.FIGURES)) if key in f), None)
+
     def wait_state(self, key, state, seconds=20):
         return wait_for(lambda: [r for r in self.runs_of(key) if r["state"] == state], f"run {key} in state {state}", seconds)[-1]
 

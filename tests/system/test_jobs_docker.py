@@ -126,6 +126,16 @@ def test_whoever_is_killed_nothing_is_left(spot, who):
     assert (end["has_exit"], end["reason"], end["code"], end["signal"]) == want and containers(p) == []
 
 
+def test_what_a_container_uses_is_told(spot):
+    p = spot
+    key = start(p, "sh", "-c", "i=0; while :; do i=$((i+1)); done")
+    got = wait_for(lambda: (f := p.server.figures_of(key)) and f["cpu_seconds"] > 1 and f, "CPU time of what runs in it", 120)
+    assert got["host_bytes"] > 0
+    p.server.stop(key, BY_CANCEL, 0.5)
+    end = p.server.ended(key, 60)
+    assert end["cpu_seconds"] >= got["cpu_seconds"], "its end does not say less"
+
+
 def test_an_image_that_is_nowhere_says_so(spot):
     p = spot
     key = p.start("true", uid=NOBODY, image="127.0.0.1:9/nothing:1")

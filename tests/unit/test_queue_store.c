@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "server/queue_trail.h"
 #include "server/state_schema.h"
 #include "tests/test.h"
 #include "tests/unit/scratch.h"
@@ -245,6 +246,151 @@ static void cordons_come_and_go(void **s) {
     assert_int_equal(seen.cordons, 0);
 }
 
+/* ---- what runs leave behind ---- */
+
+static struct {
+    int count;
+    int64_t job[40];
+    double ratio;
+    char user[64];
+} found;
+
+static int see_trail(void *ctx, const struct queue_job_row *j, const struct queue_run_row *r, struct error *e) {
+    if (found.count < 40) found.job[found.count] = j->id;
+    found.count++;
+    found.ratio = r->of.gpu_ratio;
+    snprintf(found.user, sizeof found.user, "%s", j->user);
+    return 0;
+}
+
+static void ran(int64_t job, uint32_t attempt, const char *gpus, int64_t granted, int64_t ended) {
+    struct error e;
+    struct queue_run_row row = {.state = ended ? JOB_DONE : JOB_RUNNING, .gpus = gpus, .granted_ns = granted};
+    row.of.key = (struct wire_run_key){job, 0, attempt};
+    row.of.start_ns = granted + 1;
+    row.of.end_ns = ended;
+    row.of.gpu_ratio = 0.25;
+    assert_int_equal(queue_store_run(db, &row, &e), 0);
+}
+
+static int on_gpu(const char *gpu, int64_t from, int64_t to, int limit) {
+    struct error e;
+    struct trail_ask ask = {gpu, from, to, limit};
+    memset(&found, 0, sizeof found);
+    return trail_of_gpu(db, &ask, see_trail, NULL, &e);
+}
+
+static void runs_of_a_gpu_in_a_span(void **s) {
+    int64_t ada = add("ada"), bob = add("bob"), eve = add("eve");
+    ran(ada, 1, "GPU-1,GPU-2", 100, 200);
+    ran(bob, 1, "GPU-1", 200, 300);
+    ran(eve, 1, "GPU-1", 300, 0); /* one that goes on is asked of the queue */
+    assert_int_equal(on_gpu("GPU-1", 0, 1000, 10), 0);
+    assert_int_equal(found.count, 2);
+    assert_true(found.job[0] == bob && found.job[1] == ada && found.ratio == 0.25);
+    assert_int_equal(on_gpu("GPU-2", 150, 160, 10), 0); /* it began before and ended after */
+    assert_true(found.count == 1 && found.job[0] == ada && strcmp(found.user, "ada") == 0);
+    assert_int_equal(on_gpu("GPU-1", 200, 1000, 10), 0); /* an end is not part of it */
+    assert_true(found.count == 1 && found.job[0] == bob);
+    assert_int_equal(on_gpu("GPU-1", 0, 200, 10), 0);
+    assert_true(found.count == 1 && found.job[0] == ada);
+    assert_int_equal(on_gpu("GPU-3", 0, 1000, 10), 0);
+    assert_int_equal(found.count, 0);
+    ran(eve, 1, "GPU-1", 300, 400);
+    ran(eve, 1, "GPU-1", 300, 400); /* told again after a crash: the same */
+    assert_int_equal(on_gpu("GPU-1", 0, 1000, 10), 0);
+    assert_int_equal(found.count, 3);
+    assert_int_equal(on_gpu("GPU-1", 0, 1000, 2), 1); /* the newest, and that there are more */
+    assert_true(found.count == 2 && found.job[0] == eve && found.job[1] == bob);
+    assert_int_equal(on_gpu("GPU-1", 250, 350, 1), 0);
+    assert_true(found.count == 2 && found.job[0] == eve && found.job[1] == bob);
+}
+
+static int see_plan(const struct sql_row *row, void *ctx, struct error *e) {
+    buf_printf(ctx, "%s\n", sql_row_text(row, 3));
+    return 0;
+}
+
+/* However many there were, before and after: the two indices are used, and no row but those of the span is read. */
+static void spans_are_found_by_index(void **s) {
+    struct error e;
+    char plan[1000] = "";
+    AUTO(buf_done) struct buf b = {0};
+    static const char *const asked[] = {
+        "EXPLAIN QUERY PLAN SELECT * FROM gpu_runs WHERE gpu='a' AND granted>=1 AND granted<2 ORDER BY granted DESC "
+        "LIMIT 5",
+        "EXPLAIN QUERY PLAN SELECT * FROM gpu_runs WHERE gpu='a' AND ended>1 ORDER BY ended LIMIT 5"};
+    for (int i = 0; i < 2; i++) assert_true(sql_each(db, see_plan, &b, &e, asked[i], "") > 0);
+    snprintf(plan, sizeof plan, "%s", b.s);
+    assert_non_null(strstr(plan, "gpu_runs_granted (gpu=? AND granted>? AND granted<?)"));
+    assert_non_null(strstr(plan, "gpu_runs_ended (gpu=? AND ended>?)"));
+    assert_null(strstr(plan, "TEMP B-TREE"));
+}
+
+static void curves_of_runs(void **s) {
+    AUTO(buf_done) struct buf b = {0};
+    static struct trail_curve got;
+    static struct curve c;
+    struct error e;
+    int64_t ada = add("ada");
+    ran(ada, 1, "GPU-1", 100, 200);
+    ran(ada, 2, "GPU-1", 300, 400);
+    assert_int_equal(trail_curve(db, ada, -1, 0, &got, &e), 0);
+    for (uint32_t attempt = 1; attempt <= 2; attempt++) {
+        struct curve_point p = {
+            .at_ms = 2000 * attempt, .value = {attempt, 0, 0, 0}
+        };
+        struct wire_run_key k = {ada, 0, attempt};
+        buf_clear(&b);
+        curve_add(&c, &p);
+        curve_encode(&c, &b);
+        assert_int_equal(trail_store_curve(db, &k, b.s, b.len, &e), 0);
+    }
+    assert_int_equal(trail_curve(db, ada, -1, 0, &got, &e), 1);
+    assert_true(got.key.attempt == 2 && got.started_ns == 301 && got.ended_ns == 400 && got.curve.count == 2);
+    assert_int_equal(trail_curve(db, ada, -1, 1, &got, &e), 1);
+    assert_true(got.key.attempt == 1 && got.curve.count == 1 && got.curve.of[0].value[CURVE_CPU_MS] == 1);
+    assert_int_equal(trail_curve(db, ada, -1, 3, &got, &e), 0);
+    assert_int_equal(trail_curve(db, ada + 1, -1, 0, &got, &e), -ENOENT);
+    assert_int_equal(trail_curve(db, ada, 5, 0, &got, &e), -ENOENT);
+    struct queue_job_row row = {.id = ada, .state = JOB_DONE, .ended_ns = 50};
+    assert_int_equal(queue_store_job(db, &row, &e), 0);
+    assert_int_equal(queue_store_trim(db, 100, &e), 1); /* what is forgotten leaves nothing behind */
+    int64_t left = -1;
+    assert_int_equal(sql_int(db, &left, &e, "SELECT (SELECT count(*) FROM curves)+(SELECT count(*) FROM gpu_runs)", ""),
+                     0);
+    assert_int_equal(left, 0);
+}
+
+/* A file of before: what had ended is found by its GPUs. */
+static void older_files_get_their_trail(void **s) {
+    enum { BEFORE = 11 };
+    struct error e;
+    char text[120];
+    sql_close(db);
+    db = NULL;
+    snprintf(path, sizeof path, "%s/older.db", dir);
+    assert_int_equal(sql_open(path, &db, &e), 0);
+    assert_int_equal(schema_bring_to(db, path, BEFORE, &e), 0);
+    assert_true(sql_script(db, "SELECT * FROM gpu_runs", NULL) < 0);
+    int64_t ada = add("ada");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            sql_do(db, &e,
+                   "INSERT INTO runs(job,element,attempt,state,again,stop,gpus,granted,started,ended,reason,"
+                   "has_exit,code,signal,memory_peak,memory_total,host_peak,log_bytes,text)"
+                   " VALUES(?,0,?,?,0,0,?,100,101,?,0,0,0,0,0,0,0,0,'')",
+                   "iiisi", ada, (int64_t)i + 1, (int64_t)(i ? JOB_RUNNING : JOB_DONE),
+                   i ? "GPU-2" : "GPU-1,GPU-2,GPU-3", (int64_t)(i ? 0 : 200)),
+            1);
+    assert_int_equal(schema_bring(db, path, &e), 0);
+    for (int i = 1; i <= 3; i++) {
+        snprintf(text, sizeof text, "GPU-%d", i);
+        assert_int_equal(on_gpu(text, 0, 1000, 10), 0);
+        assert_true(found.count == 1 && found.job[0] == ada);
+    }
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {T(what_goes_in_comes_out),
@@ -253,6 +399,10 @@ int main(void) {
                                        T(numbers_are_never_used_twice),
                                        T(a_batch_has_numbers_in_a_row),
                                        T(hours_are_divided),
-                                       T(cordons_come_and_go)};
+                                       T(cordons_come_and_go),
+                                       T(runs_of_a_gpu_in_a_span),
+                                       T(spans_are_found_by_index),
+                                       T(curves_of_runs),
+                                       T(older_files_get_their_trail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
