@@ -176,8 +176,11 @@ static void zsh_command(const struct command *c, struct buf *b) {
         buf_printf(b, " \\\n                '*%s[", f.name);
         zsh_text(f.text, b);
         buf_putc(b, ']');
-        if (*f.value)
-            buf_printf(b, "%s%s:%s", f.value_may_lack ? "::" : ":", f.value, is_file(f.value) ? "_files" : "");
+        if (*f.value) { /* one like FROM:TO has a colon of its own: what follows it would be called as a function */
+            buf_puts(b, f.value_may_lack ? "::" : ":");
+            zsh_text(f.value, b);
+            buf_printf(b, ":%s", is_file(f.value) ? "_files" : "");
+        }
         buf_putc(b, '\'');
     }
     buf_puts(b, " \\\n                '--help[say more]'");
