@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 
 enum { LOG_PIECE = 1 << 20 };
 
@@ -41,15 +42,23 @@ static int take_run(struct job_follow *f, const struct wire_frame *frame, struct
     int r = wire_get_run(frame, &run, e);
     if (r < 0) return r;
     if (run.key.job != f->job || run.key.element != f->element) return 0;
-    if (f->attempt && run.key.attempt != f->attempt) f->offset = f->total = 0; /* tried again: another log */
-    if (run.key.attempt != f->attempt) f->is_log_over = false;
+    if (f->attempt && run.key.attempt != f->attempt) { /* tried again: another log */
+        f->offset = f->total = 0;
+        f->is_log_over = false;
+    } /* of one that was over before we asked the log comes first, and then this */
     f->attempt = run.key.attempt;
     f->run = run;
     f->has_run = true;
     return FOLLOW_RUN;
 }
 
-/* A beginning that was cut off is skipped with the node's offset; what was shown already is not shown twice. */
+void job_follow_put_gap(uint64_t bytes, struct buf *log) {
+    char size[32];
+    number_bytes((double)bytes, size, sizeof size);
+    buf_printf(log, "\n[gpumgr: %s of the log are not kept here: it grew beyond jobs.log_max_mb]\n", size);
+}
+
+/* What was cut off is skipped with the node's offset, and said; what was shown already is not shown twice. */
 static int take_log(struct job_follow *f, const struct wire_frame *frame, struct buf *log, struct error *e) {
     struct wire_log l;
     int r = wire_get_log(frame, &l, e);
@@ -58,6 +67,7 @@ static int take_log(struct job_follow *f, const struct wire_frame *frame, struct
     uint64_t end = l.offset + l.len;
     if (end > f->offset) {
         size_t skip = l.offset < f->offset ? (size_t)(f->offset - l.offset) : 0;
+        if (l.offset > f->offset) job_follow_put_gap(l.offset - f->offset, log);
         buf_add(log, l.bytes + skip, l.len - skip);
         f->offset = end;
     }

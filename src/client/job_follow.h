@@ -31,6 +31,9 @@ void job_follow_close(struct job_follow *f);
 enum { FOLLOW_RUN = 1, FOLLOW_LOG = 2 };
 int job_follow_step(struct job_follow *f, struct buf *log, struct error *e) MUST_CHECK;
 
+/* The line that stands where so much of a log is gone. */
+void job_follow_put_gap(uint64_t bytes, struct buf *log);
+
 /* For poll: a descriptor, or -1 while there is no connection; then step again after so many ms. */
 int job_follow_fd(const struct job_follow *f);
 enum { FOLLOW_AGAIN_MS = 250 };

@@ -40,7 +40,7 @@ static void wait_for_more(struct job_follow *f, struct job_watch *watch, bool is
 /* A part of the log by the server, which asks the machine where it ran. */
 struct part {
     struct buf bytes;
-    uint64_t next; /* where the part behind it begins; what was cut off before this one is passed over */
+    uint64_t next; /* where the part behind it begins; of what was cut off before this one a line tells */
     bool is_over;  /* nothing will follow */
 };
 
@@ -53,10 +53,13 @@ static int ask_part(const char *dir, const struct wish *w, int attempt, uint64_t
     buf_printf(&path, "/api/v1/jobs/%lld/log?offset=%llu", (long long)w->id.job, (unsigned long long)offset);
     if (w->id.element >= 0) buf_printf(&path, "&element=%lld", (long long)w->id.element);
     if (attempt > 0) buf_printf(&path, "&attempt=%d", attempt);
-    int r = server_ask_fields(dir, "GET", path.s, NULL, &ret->bytes, field, ARRAY_LEN(field), e);
+    AUTO(buf_done) struct buf bytes = {0};
+    int r = server_ask_fields(dir, "GET", path.s, NULL, &bytes, field, ARRAY_LEN(field), e);
     if (r < 0) return r;
     uint64_t at = strtoull(field[0].value, NULL, 10), total = strtoull(field[1].value, NULL, 10);
-    ret->next = (at > offset ? at : offset) + ret->bytes.len;
+    if (at > offset && bytes.len) job_follow_put_gap(at - offset, &ret->bytes);
+    buf_add(&ret->bytes, bytes.s, bytes.len);
+    ret->next = (at > offset ? at : offset) + bytes.len;
     ret->is_over = strcmp(field[2].value, "1") == 0 && ret->next >= total;
     return 0;
 }
@@ -135,7 +138,7 @@ static int show_on(struct job_follow *f, const struct wish *w, const char *dir, 
                    struct error *e) {
     struct job_watch *watch;
     struct job_line line;
-    int64_t over_ns = 0;
+    int64_t heard_ns = clock_boot_ns(); /* when there last was news of it */
     int r = job_watch_new(dir, w->id.job, w->id.element, LOOK_S, &watch, e);
     if (r < 0) return r;
     job_line_init(&line);
@@ -144,14 +147,15 @@ static int show_on(struct job_follow *f, const struct wish *w, const char *dir, 
         struct error ignored;
         r = job_follow_step(f, &log, e);
         if (r < 0) break;
-        bool is_busy = r & FOLLOW_LOG;
+        bool is_busy = r & FOLLOW_LOG, was_over = news->is_over;
         if (r & FOLLOW_RUN) job_watch_now(watch);
         if (log.len) job_line_clear(&line);
         if (output_write(&log) < 0) break;
-        if (job_watch_take(watch, news, &ignored) > 0 && news->is_over && !over_ns) over_ns = clock_boot_ns();
+        (void)!job_watch_take(watch, news, &ignored);
+        if (is_busy || news->is_over != was_over) heard_ns = clock_boot_ns();
         job_line_waiting(&w->id, news, clock_real_ns(), &text);
         if (text.len) job_line_put(&line, text.s, text.s);
-        if (news->is_over && (f->is_log_over || clock_boot_ns() - over_ns > FIRST_NS)) break;
+        if (news->is_over && (f->is_log_over || clock_boot_ns() - heard_ns > FIRST_NS)) break;
         wait_for_more(f, watch, is_busy);
     }
     job_line_done(&line);

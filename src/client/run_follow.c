@@ -56,7 +56,7 @@ PRINTF(2, 3) static void note(struct loop *l, const char *fmt, ...) {
 /* ---- signals ---- */
 
 static int open_signals(struct error *e) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGQUIT, SIGWINCH};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGQUIT, SIGWINCH};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) sigaddset(&set, numbers[i]);
@@ -65,7 +65,7 @@ static int open_signals(struct error *e) {
     return fd < 0 ? fail_errno(e, errno, "signalfd") : fd;
 }
 
-static int send_term(struct loop *l, struct error *e) {
+static int pass_on(struct loop *l, int number, struct error *e) {
     AUTO(jobs_talk_close) struct jobs_talk t = JOBS_TALK_CLOSED;
     AUTO(buf_done) struct buf b = {0};
     struct wire_job_result result = {0};
@@ -73,7 +73,7 @@ static int send_term(struct loop *l, struct error *e) {
     if (r < 0) return r;
     t.patience_ms = SIGNAL_MS;
     jobs_put_signal(
-        &b, &(struct jobs_signal){.request = 1, .job = l->wish->id.job, .element = l->wish->place, .number = SIGTERM});
+        &b, &(struct jobs_signal){.request = 1, .job = l->wish->id.job, .element = l->wish->place, .number = number});
     r = jobs_talk_send(&t, &b, e);
     return r < 0 ? r : jobs_talk_result(&t, 1, &result, e);
 }
@@ -87,7 +87,7 @@ static int cancel(struct loop *l, struct error *e) {
     return server_ask(l->wish->dir, "DELETE", path, NULL, &ignored, e);
 }
 
-/* -1: goes on; else the exit code. The first Ctrl-C asks the job to end, or takes it out of the
+/* -1: goes on; else the exit code. The first Ctrl-C is the job's, as at a terminal of its own, or takes it out of the
  * queue; the second cancels it; whoever insists gets his prompt back. */
 static int interrupted(struct loop *l, int number) {
     struct error e = {0};
@@ -98,17 +98,30 @@ static int interrupted(struct loop *l, int number) {
         return 128 + number;
     }
     bool is_first = l->interrupts == 1 && is_running(l) && !l->wish->is_array;
-    int r = is_first ? send_term(l, &e) : cancel(l, &e);
+    int r = is_first ? pass_on(l, number, &e) : cancel(l, &e);
     if (r == -EEXIST || r == -ENOENT || r == -EBUSY || r == -ESRCH)
         return -1; /* it has just ended: the news will say so */
     if (r < 0)
         note(l, "job %s cannot be ended: %s", l->id, e.text);
     else if (is_first)
-        note(l, "job %s was asked to end (TERM); once more, and it is cancelled", l->id);
+        note(l, "job %s was asked to end (%s); once more, and it is cancelled", l->id,
+             number == SIGINT ? "INT" : "TERM");
     else
         note(l, "job %s is cancelled", l->id);
     job_watch_now(l->watch);
     return -1;
+}
+
+/* What only the job knows the meaning of: write a checkpoint, say how far it is. */
+static void told(struct loop *l, int number) {
+    struct error e = {0};
+    const char *name = number == SIGUSR1 ? "USR1" : "USR2";
+    if (l->wish->is_array)
+        note(l, "job %s is an array: %s is passed on to none of it", l->id, name);
+    else if (!is_running(l))
+        note(l, "job %s does not run now: %s is not passed on", l->id, name);
+    else if (pass_on(l, number, &e) < 0)
+        note(l, "job %s: %s is not passed on: %s", l->id, name, e.text);
 }
 
 static int leave(struct loop *l) {
@@ -123,6 +136,7 @@ static int take_signals(struct loop *l) {
         int code = -1;
         if (s.ssi_signo == SIGQUIT) return leave(l);
         if (s.ssi_signo == SIGWINCH && l->pty.fd >= 0) (void)!job_pty_size(&l->pty, &ignored);
+        if (s.ssi_signo == SIGUSR1 || s.ssi_signo == SIGUSR2) told(l, (int)s.ssi_signo);
         if (s.ssi_signo == SIGINT || s.ssi_signo == SIGTERM) code = interrupted(l, (int)s.ssi_signo);
         if (code >= 0) return code;
     }

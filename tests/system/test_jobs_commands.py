@@ -67,6 +67,23 @@ def test_large_output_comes_whole_and_in_order(box):
     assert got.stdout == "".join(f"{i}\n" for i in range(1, 300001))
 
 
+def test_of_what_is_gone_from_a_log_a_line_tells(box):
+    number = submit(box, "--", "sh", "-c", "echo first; head -c 80000000 /dev/zero | tr '\\0' '\\n'; echo last")
+    assert gpumgr(box, "wait", number).returncode == 0
+    for words in ([], ["--attempt", 1], ["-f"]):
+        text = gpumgr(box, "logs", number, *words).stdout
+        assert text.startswith("first\n") and text.endswith("last\n") and len(text) < 66 << 20
+        assert re.findall(r"^\[gpumgr: \d+ MiB of the log are not kept here: .*\]$", text, re.M) != [], words
+
+
+def test_to_follow_what_is_over_is_to_read_it(box):
+    number = submit(box, "--", "sh", "-c", "echo first; echo last")
+    assert gpumgr(box, "wait", number).returncode == 0
+    begin = time.monotonic()
+    assert [gpumgr(box, "logs", "-f", number).stdout for _ in range(3)] == ["first\nlast\n"] * 3
+    assert time.monotonic() - begin < 12  # nobody waits for more
+
+
 def test_words_behind_the_dashes_are_the_commands(box):
     got = gpumgr(box, "run", "--quiet", "--", "printf", "%s|", "--gpus", "9", "a b", "", "--", "-f", "*")
     assert got.stdout == "--gpus|9|a b||--|-f|*|"
@@ -133,16 +150,32 @@ def test_a_dry_run_changes_nothing(box):
 
 # ---- signals ----
 
-def test_the_first_interrupt_asks_the_job_to_end(box):
-    p = spawn(box, "run", "--", "sh", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done")
+TRAPS = "trap 'echo INT; exit 7' INT; trap 'echo TERM; exit 8' TERM; trap 'echo USR1; exit 9' USR1; echo up; while :; do sleep 0.05; done"
+
+
+@pytest.mark.parametrize("sent, code, words", [(signal.SIGINT, 7, "asked to end (INT)"), (signal.SIGTERM, 8, "asked to end (TERM)"), (signal.SIGUSR1, 9, "")])
+def test_a_signal_is_passed_on_as_it_is(box, sent, code, words):
+    p = spawn(box, "run", "--", "sh", "-c", TRAPS)
     assert p.stdout.readline() == "up\n"
-    p.send_signal(signal.SIGINT)
+    p.send_signal(sent)
     out, err = p.communicate(timeout=30)
-    assert p.returncode == 7 and out.endswith("bye\n") and "asked to end" in err  # its children heard it, too
+    assert p.returncode == code and out.endswith(sent.name[3:] + "\n") and words in err  # its children heard it, too
+
+
+def test_a_signal_that_means_nothing_to_one_that_waits(box):
+    holder = submit(box, "--gpus", 2, "--", "sleep", 1000)
+    state(box, holder, "running")
+    p = spawn(box, "run", "--", "true")
+    p.stderr.readline()
+    p.send_signal(signal.SIGUSR2)
+    while "USR2 is not passed on" not in p.stderr.readline():
+        pass
+    gpumgr(box, "cancel", holder)
+    assert p.wait(30) == 0
 
 
 def test_the_second_cancels_what_does_not_listen(box):
-    p = spawn(box, "run", "--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done")
+    p = spawn(box, "run", "--", "sh", "-c", "trap '' INT TERM; echo up; while :; do sleep 0.05; done")
     assert p.stdout.readline() == "up\n"
     p.send_signal(signal.SIGINT)
     while "asked to end" not in p.stderr.readline():
