@@ -34,6 +34,8 @@ static int check_name(const struct container_spec *s, struct error *e) {
             return fail(e, -EINVAL, "name: \"%.64s\" has other characters than letters, digits, _ . and -", s->name);
     if (n < 2 || n >= CONTAINER_NAME_MAX)
         return fail(e, -EINVAL, "name: not from 2 to %d characters", CONTAINER_NAME_MAX - 1);
+    if (strstr(s->name, CONTAINER_NAME_OURS))
+        return fail(e, -EINVAL, "name: \"" CONTAINER_NAME_OURS "\" is in names that gpumgr itself gives");
     return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #define CONTAINER_RECORD_MAX (256u << 10)
 #define CONTAINER_NAME_MAX 64
+#define CONTAINER_NAME_OURS "-gpumgr-" /* what stands between has such names: nobody else gives them */
 #define CONTAINER_MOUNTS_MAX 32u
 #define CONTAINER_GPUS_MAX 64
 

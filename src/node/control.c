@@ -67,8 +67,7 @@ static int show_spec(struct control *c, struct error *e) {
 static int edit(struct control *c, struct error *e) {
     pthread_mutex_lock(&self.edit);
     int r = control_edit(c, e);
-    if (r < 0 && c->call.verb == CONTAINER_VERB_EDIT)
-        self.is_whole = false; /* whatever could not be put back is, later */
+    if (c->call.verb == CONTAINER_VERB_EDIT) self.is_whole = false; /* what could not be put back or away is, later */
     pthread_mutex_unlock(&self.edit);
     return r;
 }

@@ -1,13 +1,7 @@
 /* One container anew, with a change: everything of the old one that is not to be changed is passed on as the engine said it.
  *
- * The new container is made beside the old one, which keeps everything until the new one has started: names say how far it came,
- * so whoever is killed meanwhile, the next node finds out (control_mend):
- *
- *   NAME and NAME-gpumgr-new-up         made, not yet in use: the new one goes, the old one runs again
- *   NAME-gpumgr-up, no NAME             the old one gets its name back, and runs again
- *   NAME-gpumgr-up and NAME             the new one stays if it runs; else the old one comes back
- *
- * and the same with -down, where the old one did not run. */
+ * The new container is made beside the old one, which keeps everything until the new one has started; control_mend.c puts right what
+ * whoever is killed meanwhile leaves. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +14,6 @@
 #define STOP_S 40
 #define STEADY_NS (1500 * NS_PER_MS) /* one that runs for so long has started */
 #define LOOK_NS (100 * NS_PER_MS)
-#define NEW_UP "-gpumgr-new-up"
-#define NEW_DOWN "-gpumgr-new-down"
-#define UP "-gpumgr-up"
-#define DOWN "-gpumgr-down"
 
 /* ---- its description ---- */
 
@@ -96,9 +86,19 @@ static void put_mounts(struct buf *b, const struct control_seen *s, const struct
     json_close(b, ']');
 }
 
+/* The container's own id is a name that its engine gave it. */
+static void put_aliases(struct buf *b, struct json_slice all, const char *id) {
+    struct json_slice key, one;
+    json_key(b, "Aliases");
+    json_open(b, '[');
+    for (size_t at = 0; json_slice_next(all, &at, &key, &one);)
+        if (one.len != 14 || memcmp(one.s + 1, id, 12) != 0) json_slice_put(one, b);
+    json_close(b, ']');
+}
+
 /* What an endpoint was asked for, without what the engine made of it. */
-static void put_endpoint(struct buf *b, struct json_slice endpoint) {
-    static const char *const keep[] = {"IPAMConfig", "Links", "Aliases", "DriverOpts"};
+static void put_endpoint(struct buf *b, struct json_slice endpoint, const char *id) {
+    static const char *const keep[] = {"IPAMConfig", "Links", "DriverOpts"};
     json_open(b, '{');
     for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
         struct json_slice v = json_slice_get(endpoint, keep[i]);
@@ -106,43 +106,50 @@ static void put_endpoint(struct buf *b, struct json_slice endpoint) {
         json_key(b, keep[i]);
         json_slice_put(v, b);
     }
+    put_aliases(b, json_slice_get(endpoint, "Aliases"), id);
     json_close(b, '}');
 }
 
+/* The network that it was made in: said by its name, its id or the beginning of that; the usual one has no name there. */
+static bool is_first(const struct control_seen *s, struct json_slice name, struct json_slice endpoint) {
+    struct json_slice mode = json_slice_get(s->host, "NetworkMode"), id = json_slice_get(endpoint, "NetworkID");
+    struct json_slice all = json_slice_get(json_slice_get(s->all, "NetworkSettings"), "Networks"), key, other;
+    if (mode.len <= 2 || json_slice_is(mode, "\"default\"")) return json_slice_is(name, "\"bridge\"");
+    for (size_t at = 0; json_slice_next(all, &at, &key, &other);)
+        if (key.len == mode.len && memcmp(key.s, mode.s, key.len) == 0) return key.s == name.s;
+    return id.len >= mode.len && memcmp(id.s, mode.s, mode.len - 1) == 0;
+}
+
+static bool is_plain(struct json_slice name) {
+    return json_slice_is(name, "\"bridge\"") || json_slice_is(name, "\"host\"") || json_slice_is(name, "\"none\"");
+}
+
 static void put_networks(struct buf *b, const struct control_seen *s) {
-    struct json_slice key, one, mode = json_slice_get(s->host, "NetworkMode");
-    struct json_slice all = json_slice_get(json_slice_get(s->all, "NetworkSettings"), "Networks");
+    struct json_slice key, one, all = json_slice_get(json_slice_get(s->all, "NetworkSettings"), "Networks");
     for (size_t at = 0; json_slice_next(all, &at, &key, &one);) {
-        bool is_first = key.len == mode.len && memcmp(key.s, mode.s, key.len) == 0;
-        bool is_plain =
-            json_slice_is(key, "\"bridge\"") || json_slice_is(key, "\"host\"") || json_slice_is(key, "\"none\"");
-        if (!is_first || is_plain) continue;
+        if (!is_first(s, key, one) || is_plain(key)) continue;
         json_key(b, "NetworkingConfig");
         buf_puts(b, "{\"EndpointsConfig\":{");
-        buf_add(b, key.s, key.len);
+        json_slice_put(json_slice_get(s->host, "NetworkMode"), b); /* as the engine knows it already */
         buf_putc(b, ':');
-        put_endpoint(b, one);
+        put_endpoint(b, one, s->id);
         buf_puts(b, "}}");
     }
 }
 
 static int join_networks(const struct control *c, const struct control_seen *s, const char *id, struct error *e) {
-    struct json_slice key, one, mode = json_slice_get(s->host, "NetworkMode");
-    struct json_slice all = json_slice_get(json_slice_get(s->all, "NetworkSettings"), "Networks");
+    struct json_slice key, one, all = json_slice_get(json_slice_get(s->all, "NetworkSettings"), "Networks");
     int r = 0;
     for (size_t at = 0; r >= 0 && json_slice_next(all, &at, &key, &one);) {
         AUTO(buf_done) struct buf target = {0}, body = {0}, answer = {0};
-        bool is_first = key.len == mode.len && memcmp(key.s, mode.s, key.len) == 0;
-        bool is_plain =
-            json_slice_is(key, "\"bridge\"") || json_slice_is(key, "\"host\"") || json_slice_is(key, "\"none\"");
-        if (is_first || is_plain) continue;
+        if (is_first(s, key, one)) continue;
         buf_puts(&target, "/networks/");
         json_slice_text(key, &target);
         buf_puts(&target, "/connect");
         json_open(&body, '{');
         json_pair_str(&body, "Container", id);
         json_key(&body, "EndpointConfig");
-        put_endpoint(&body, one);
+        put_endpoint(&body, one, s->id);
         json_close(&body, '}');
         r = control_do(c, "POST", target.s, body.s, MAKE_S, &answer, e);
     }
@@ -224,7 +231,7 @@ static int check_change(const struct control_seen *s, const struct container_spe
 
 /* ---- the steps ---- */
 
-static int rename_to(const struct control *c, const char *id, const char *name, struct error *e) {
+int edit_rename(const struct control *c, const char *id, const char *name, struct error *e) {
     AUTO(buf_done) struct buf answer = {0}, target = {0};
     buf_printf(&target, "/containers/%s/rename?name=%s", id, name);
     int r = control_do(c, "POST", target.s, NULL, MAKE_S, &answer, e);
@@ -250,7 +257,7 @@ static int steady(const struct control *c, const char *id, struct error *e) {
     return r;
 }
 
-static int force_away(const struct control *c, const char *id) {
+int edit_force_away(const struct control *c, const char *id) {
     AUTO(buf_done) struct buf answer = {0}, target = {0};
     struct error ignored;
     buf_printf(&target, "/containers/%s?force=1", id); /* volumes stay: the other one has them */
@@ -259,10 +266,10 @@ static int force_away(const struct control *c, const char *id) {
 }
 
 /* The old one as it was. What fails here is tried again by control_mend. */
-static int put_back(const struct control *c, const struct control_seen *old, const char *new_id, bool is_aside) {
+int edit_put_back(const struct control *c, const struct control_seen *old, const char *new_id, bool is_aside) {
     struct error ignored;
-    int r = *new_id ? force_away(c, new_id) : 0;
-    if (r >= 0 && is_aside) r = rename_to(c, old->id, old->name, &ignored);
+    int r = *new_id ? edit_force_away(c, new_id) : 0;
+    if (r >= 0 && is_aside) r = edit_rename(c, old->id, old->name, &ignored);
     if (r >= 0 && old->is_running) r = control_post(c, old->id, "start", MAKE_S, &ignored);
     return r;
 }
@@ -271,15 +278,15 @@ static int put_back(const struct control *c, const struct control_seen *old, con
 static int swap(struct control *c, const struct control_seen *old, const char *new_id, const char *name,
                 struct error *e) {
     char aside[200];
-    snprintf(aside, sizeof aside, "%s%s", old->name, old->is_running ? UP : DOWN);
+    snprintf(aside, sizeof aside, "%s%s", old->name, old->is_running ? EDIT_UP : EDIT_DOWN);
     int r = old->is_running ? control_post(c, old->id, "stop?t=10", STOP_S, e) : 0;
-    if (r >= 0) r = rename_to(c, old->id, aside, e);
+    if (r >= 0) r = edit_rename(c, old->id, aside, e);
     bool is_aside = r >= 0;
-    if (r >= 0) r = rename_to(c, new_id, name, e);
+    if (r >= 0) r = edit_rename(c, new_id, name, e);
     if (r >= 0 && old->is_running) r = control_post(c, new_id, "start", MAKE_S, e);
     if (r >= 0 && old->is_running) r = steady(c, new_id, e);
     if (r >= 0) return 0;
-    bool is_back = put_back(c, old, new_id, is_aside) >= 0;
+    bool is_back = edit_put_back(c, old, new_id, is_aside) >= 0;
     struct error why = *e;
     return is_back ? fail(e, r, "%.160s; %s is as it was before", why.text, old->name)
                    : fail(e, r, "%.160s; %s is put back as soon as the engine answers", why.text, old->name);
@@ -303,19 +310,24 @@ static int make_anew(struct control *c, struct control_seen *s, const struct con
     make_pin(pin);
     if (s->is_ours) control_login(s->uid, s->gid, &owner);
     if (s->is_ours) r = control_bind(c, &owner.login, pin, &to->mounts, &mounts, e);
-    const struct making m = {
-        .spec = to, .uid = s->uid, .account = s->account, .pin = pin, .gpus = gpus, .is_ours = s->is_ours};
+    const struct making m = {.spec = to,
+                             .uid = s->uid,
+                             .account = s->account,
+                             .pin = pin,
+                             .gpus = gpus,
+                             .from = s->id,
+                             .is_ours = s->is_ours};
     if (r >= 0) describe_again(c, s, &m, &mounts, &body);
-    snprintf(temporary, sizeof temporary, "%s%s", s->name, s->is_running ? NEW_UP : NEW_DOWN);
+    snprintf(temporary, sizeof temporary, "%s%s", s->name, s->is_running ? EDIT_NEW_UP : EDIT_NEW_DOWN);
     if (r >= 0) r = make_create(c, temporary, body.s, id, e);
-    if (r >= 0 && (r = join_networks(c, s, id, e)) < 0) (void)!force_away(c, id);
+    if (r >= 0 && (r = join_networks(c, s, id, e)) < 0) (void)!edit_force_away(c, id);
     if (r >= 0) r = swap(c, s, id, to->name, e);
     control_who_done(&owner);
     if (r < 0) {
         make_let_go(c, pin);
         return r;
     }
-    (void)!force_away(c, s->id);
+    (void)!edit_force_away(c, s->id);
     make_let_go(c, s->pin);
     json_pair_str(&c->out, "id", id);
     json_pair_str(&c->out, "name", to->name);
@@ -350,73 +362,4 @@ int control_edit(struct control *c, struct error *e) {
         r = make_anew(c, &s, &to, e);
     json_close(&c->out, '}');
     return r;
-}
-
-/* ---- what was interrupted ---- */
-
-static bool ends_with(const char *name, const char *tail, char *ret_base, size_t room) {
-    size_t n = strlen(name), t = strlen(tail);
-    if (n <= t || strcmp(name + n - t, tail) != 0) return false;
-    snprintf(ret_base, room, "%.*s", (int)(n - t), name);
-    return true;
-}
-
-static bool mend_old(struct control *c, const struct control_seen *old, const char *base, bool was_up) {
-    AUTO(control_seen_done) struct control_seen now = {0};
-    struct error e;
-    int r = control_see(c, base, &now, &e);
-    if (r < 0 && r != -ENOENT) return false;
-    bool is_done = r >= 0 && (now.is_running || !was_up);
-    if (is_done) {
-        make_let_go(c, old->pin);
-        return force_away(c, old->id) >= 0;
-    }
-    struct control_seen before = *old;
-    snprintf(before.name, sizeof before.name, "%s", base);
-    before.is_running = was_up;
-    if (r >= 0) make_let_go(c, now.pin);
-    return put_back(c, &before, r >= 0 ? now.id : "", true) >= 0;
-}
-
-/* It was made, and nothing was done with it yet but that the old one may have been stopped. */
-static bool mend_new(struct control *c, const struct control_seen *fresh, const char *base, bool was_up) {
-    AUTO(control_seen_done) struct control_seen old = {0};
-    struct error e;
-    if (force_away(c, fresh->id) < 0) return false;
-    make_let_go(c, fresh->pin);
-    int r = control_see(c, base, &old, &e);
-    if (r < 0 || !was_up || old.is_running) return r >= 0 || r == -ENOENT;
-    return control_post(c, old.id, "start", MAKE_S, &e) >= 0;
-}
-
-bool control_mend(struct control *c) {
-    AUTO(buf_done) struct buf list = {0};
-    struct json_slice key, one;
-    struct error e;
-    char base[160];
-    bool is_whole = true;
-    if (control_get(c, "/containers/json?all=1", "", &list, &e) < 0) return false;
-    for (size_t at = 0; json_slice_next((struct json_slice){list.s, list.len}, &at, &key, &one);) {
-        AUTO(buf_done) struct buf id = {0};
-        struct json_slice names = json_slice_get(one, "Names");
-        bool is_between = names.len && memmem(names.s, names.len, "-gpumgr-", 8);
-        if (!is_between && !json_slice_get(json_slice_get(one, "Labels"), "gpumgr.pin").len) continue;
-        json_slice_text(json_slice_get(one, "Id"), &id);
-        struct control_seen s = {0};
-        if (control_see(c, id.s ? id.s : "", &s, &e) < 0) {
-            is_whole = false;
-        } else if (ends_with(s.name, NEW_UP, base, sizeof base)) {
-            is_whole &= mend_new(c, &s, base, true);
-        } else if (ends_with(s.name, NEW_DOWN, base, sizeof base)) {
-            is_whole &= mend_new(c, &s, base, false);
-        } else if (ends_with(s.name, UP, base, sizeof base)) {
-            is_whole &= mend_old(c, &s, base, true);
-        } else if (ends_with(s.name, DOWN, base, sizeof base)) {
-            is_whole &= mend_old(c, &s, base, false);
-        } else if (control_was_kept(&s)) {
-            is_whole &= control_ready(c, &s, true, &e) >= 0 && control_post(c, s.id, "start", MAKE_S, &e) >= 0;
-        }
-        control_seen_done(&s);
-    }
-    return is_whole;
 }

@@ -74,12 +74,6 @@ static void put_time(struct buf *b, const char *key, double s) {
         json_nil(b);
 }
 
-static bool has_items(struct json_slice list) {
-    struct json_slice key, value;
-    size_t at = 0;
-    return json_slice_next(list, &at, &key, &value);
-}
-
 /* ---- one container ---- */
 
 void control_seen_done(struct control_seen *s) {
@@ -94,28 +88,6 @@ static bool is_name(const char *of) {
     return n > 0;
 }
 
-static bool has_gpu_device(struct json_slice devices) {
-    struct json_slice key, one;
-    char path[256];
-    for (size_t at = 0; json_slice_next(devices, &at, &key, &one);) {
-        text_of(json_slice_get(one, "PathOnHost"), path, sizeof path);
-        const char *slash = strrchr(path, '/');
-        if (slash && strncmp(slash, "/nvidia", 7) == 0) return true;
-    }
-    return false;
-}
-
-static bool asks_for_gpus(struct json_slice env) {
-    struct json_slice key, one;
-    char text[256];
-    for (size_t at = 0; json_slice_next(env, &at, &key, &one);) {
-        text_of(one, text, sizeof text);
-        const char *value = strncmp(text, "NVIDIA_VISIBLE_DEVICES=", 23) == 0 ? text + 23 : "";
-        if (*value && strcmp(value, "void") != 0 && strcmp(value, "none") != 0) return true;
-    }
-    return false;
-}
-
 static bool has_label_of_ours(struct json_slice labels) {
     struct json_slice key, value;
     for (size_t at = 0; json_slice_next(labels, &at, &key, &value);)
@@ -124,12 +96,11 @@ static bool has_label_of_ours(struct json_slice labels) {
 }
 
 static void judge(struct control_seen *s) {
+    AUTO(buf_done) struct buf ids = {0};
     struct task_figures used;
+    int count;
     tasks_of_container(s->id, &used);
-    s->is_gpu = has_items(json_slice_get(s->host, "DeviceRequests")) ||
-                json_slice_is(json_slice_get(s->host, "Runtime"), "\"nvidia\"") ||
-                has_gpu_device(json_slice_get(s->host, "Devices")) || asks_for_gpus(json_slice_get(s->config, "Env")) ||
-                has_label_of_ours(s->labels) || used.is_measured;
+    s->is_gpu = control_asked(s, &ids, &count) || has_label_of_ours(s->labels) || used.is_measured;
 }
 
 static void take_labels(struct control_seen *s) {
@@ -290,7 +261,6 @@ static void mount_words(const struct control_seen *s, struct words_at *w, struct
 
 /* Of one that was made elsewhere: what it asked the engine for. */
 static void gpu_words(const struct control_seen *s, struct words_at *w, struct buf *keep, int *ret_count) {
-    struct json_slice key, one, id;
     AUTO(buf_done) struct buf text = {0};
     char label[24];
     for (unsigned part = 0; part < ENGINE_GPUS_PARTS; part++) {
@@ -299,20 +269,10 @@ static void gpu_words(const struct control_seen *s, struct words_at *w, struct b
         if (ids.len > 2 && text.len) buf_putc(&text, ',');
         json_slice_text(ids, &text);
     }
-    if (s->is_ours || text.len) {
-        lines(text.s ? text.s : "", ',', w, keep);
-        *ret_count = (int)w->count;
-        return;
-    }
-    begin(w, keep);
-    *ret_count = 0;
-    for (size_t at = 0; json_slice_next(json_slice_get(s->host, "DeviceRequests"), &at, &key, &one);) {
-        int64_t count = number_of(json_slice_get(one, "Count"));
-        struct json_slice ids = json_slice_get(one, "DeviceIDs");
-        for (size_t k = 0; json_slice_next(ids, &k, &key, &id);) word_of(w, keep, id);
-        if (!w->count) *ret_count = count < 0 ? -1 : (int)count;
-    }
-    if (w->count) *ret_count = (int)w->count;
+    bool is_asked = !s->is_ours && !text.len;
+    if (is_asked) (void)control_asked(s, &text, ret_count);
+    lines(text.s ? text.s : "", ',', w, keep);
+    if (!is_asked || w->count) *ret_count = (int)w->count;
 }
 
 static void text_at(struct json_slice v, struct buf *keep, size_t *at) {

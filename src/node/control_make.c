@@ -94,6 +94,7 @@ void make_labels(struct buf *b, const struct making *m) {
     put_given(b, "gpumgr.deadline", m->spec->deadline);
     put_given(b, "gpumgr.period", m->spec->period);
     put_given(b, "gpumgr.ui", m->spec->ui);
+    put_given(b, EDIT_FROM, m->from);
     if (m->is_ours) {
         buf_clear(&text);
         buf_printf(&text, "%u", m->uid);
@@ -151,6 +152,7 @@ static void describe(const struct control *c, const struct making *m, const stru
 
 /* Whose image it is says nothing about whose containers are: one with our labels is not taken. */
 int make_check_image(const struct control *c, const char *image, struct error *e) {
+    static const char *const ours[] = {"gpumgr.uid", "gpumgr.run", "gpumgr.pin", EDIT_FROM};
     AUTO(buf_done) struct buf json = {0}, target = {0};
     char what[340];
     buf_puts(&target, "/images/");
@@ -165,8 +167,9 @@ int make_check_image(const struct control *c, const char *image, struct error *e
     int r = control_get(c, target.s, what, &json, e);
     if (r < 0) return r;
     struct json_slice config = json_slice_get((struct json_slice){json.s, json.len}, "Config");
-    if (json_slice_get(json_slice_get(config, "Labels"), "gpumgr.uid").len)
-        return fail(e, -EPERM, "image: %s carries labels that only gpumgr sets", image);
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (json_slice_get(json_slice_get(config, "Labels"), ours[i]).len)
+            return fail(e, -EPERM, "image: %s carries labels that only gpumgr sets", image);
     return 0;
 }
 
@@ -218,8 +221,13 @@ int control_add(struct control *c, struct error *e) {
     if (r < 0) return r;
     make_pin(pin);
     r = control_bind(c, &c->who.login, pin, &spec.mounts, &mounts, e);
-    const struct making m = {
-        .spec = &spec, .uid = c->who.login.uid, .account = c->who.account, .pin = pin, .gpus = gpus, .is_ours = true};
+    const struct making m = {.spec = &spec,
+                             .uid = c->who.login.uid,
+                             .account = c->who.account,
+                             .pin = pin,
+                             .gpus = gpus,
+                             .from = "",
+                             .is_ours = true};
     if (r >= 0) describe(c, &m, &mounts, &body);
     if (r >= 0) r = make_create(c, spec.name, body.s, id, e);
     if (r >= 0) r = start_new(c, id, e);

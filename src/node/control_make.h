@@ -10,6 +10,7 @@ struct making {
     const struct container_spec *spec;
     uint32_t uid;
     const char *account, *pin, *gpus; /* gpus: UUIDs with commas */
+    const char *from;                 /* the id of the one that it takes the place of; "": of none */
     bool is_ours;
 };
 
@@ -28,3 +29,16 @@ void make_let_go(const struct control *c, const char *pin);
 int make_check_image(const struct control *c, const char *image, struct error *e) MUST_CHECK;
 int make_create(const struct control *c, const char *name, const char *body, char ret_id[72], struct error *e)
     MUST_CHECK;
+
+/* ---- control_edit.c, for what was interrupted (control_mend.c) ---- */
+
+#define EDIT_FROM "gpumgr.from" /* a label: the id of the one that it takes the place of */
+#define EDIT_NEW_UP CONTAINER_NAME_OURS "new-up"
+#define EDIT_NEW_DOWN CONTAINER_NAME_OURS "new-down"
+#define EDIT_UP CONTAINER_NAME_OURS "up"
+#define EDIT_DOWN CONTAINER_NAME_OURS "down"
+
+int edit_rename(const struct control *c, const char *id, const char *name, struct error *e) MUST_CHECK;
+int edit_force_away(const struct control *c, const char *id);
+/* The old one as it was, without the new one ("": there is none). What fails here is tried again by control_mend. */
+int edit_put_back(const struct control *c, const struct control_seen *old, const char *new_id, bool is_aside);

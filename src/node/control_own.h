@@ -77,11 +77,20 @@ int control_images(struct control *c, struct error *e) MUST_CHECK;
 /* As it could be asked for again. keep holds what *ret points into. */
 void control_spec(const struct control_seen *s, struct buf *keep, struct container_spec *ret);
 
+/* ---- control_asked.c ---- */
+
+/* Which GPUs it asked its engine for, with commas: indices, UUIDs. count: how many, -1 all, also where the engine picks which.
+ * False: it asked for none. */
+bool control_asked(const struct control_seen *s, struct buf *ids, int *ret_count);
+
 /* ---- control_make.c ---- */
 
 int control_add(struct control *c, struct error *e) MUST_CHECK;
 /* TRY and EDIT. */
 int control_edit(struct control *c, struct error *e) MUST_CHECK;
+
+/* ---- control_mend.c ---- */
+
 /* Puts right what a change that was interrupted left: true when nothing is left to do. */
 bool control_mend(struct control *c);
 

@@ -2,6 +2,8 @@
  * terminal run on when its connection ends; so it is told to hang up, and killed when it does not. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/thread.h"
@@ -23,10 +24,15 @@
 #define EXEC_S 20
 #define STACK_BYTES (512 * 1024)
 #define CONNECT_MS 5000
-#define HANG_UP_NS (2 * NS_PER_S)
+#define HANG_UP_MS 2000
 
+/* Held by its stream, and by a thread that sets its size. */
 struct shell {
     char socket[108], exec[80], container[72];
+    pthread_mutex_t lock; /* guards what follows */
+    unsigned rows, columns;
+    bool is_sizing; /* a thread is at it: it takes the last size that was asked for, and only one runs at a time */
+    bool is_over;
 };
 
 static void describe(const struct control *c, struct buf *b) {
@@ -67,11 +73,6 @@ static int make_exec(const struct control *c, const char *id, struct shell *s, s
 
 /* ---- its size ---- */
 
-struct sizing {
-    struct shell of; /* a copy: the shell may end meanwhile */
-    unsigned rows, columns;
-};
-
 static void set_size(const struct shell *s, unsigned rows, unsigned columns) {
     AUTO(buf_done) struct buf answer = {0};
     struct error ignored;
@@ -80,20 +81,42 @@ static void set_size(const struct shell *s, unsigned rows, unsigned columns) {
     (void)!docker_ask(s->socket, "POST", target, NULL, EXEC_S, &answer, &ignored);
 }
 
+static void shell_free(struct shell *s) {
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static void *end_shell(void *arg);
+
 static void *size_thread(void *arg) {
-    struct sizing *z = arg;
-    set_size(&z->of, z->rows, z->columns);
-    free(z);
-    return NULL;
+    struct shell *s = arg;
+    unsigned rows = 0, columns = 0;
+    for (;;) {
+        pthread_mutex_lock(&s->lock);
+        bool is_same = s->rows == rows && s->columns == columns, is_over = s->is_over;
+        rows = s->rows;
+        columns = s->columns;
+        if (is_same || is_over) s->is_sizing = false;
+        pthread_mutex_unlock(&s->lock);
+        if (is_over) return end_shell(s);
+        if (is_same) return NULL;
+        set_size(s, rows, columns);
+    }
 }
 
 static void on_size(void *ctx, unsigned rows, unsigned columns) {
-    const struct shell *s = ctx;
+    struct shell *s = ctx;
     struct error ignored;
-    struct sizing *z = malloc(sizeof *z);
-    if (!z) abort();
-    *z = (struct sizing){*s, rows, columns};
-    if (thread_start(size_thread, z, STACK_BYTES, "a terminal's size", &ignored) < 0) free(z);
+    pthread_mutex_lock(&s->lock);
+    bool begins = !s->is_sizing;
+    s->rows = rows;
+    s->columns = columns;
+    s->is_sizing = true;
+    pthread_mutex_unlock(&s->lock);
+    if (!begins || thread_start(size_thread, s, STACK_BYTES, "a terminal's size", &ignored) >= 0) return;
+    pthread_mutex_lock(&s->lock);
+    s->is_sizing = false;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- the end ---- */
@@ -117,22 +140,27 @@ static int process_of(const struct shell *s) {
     return taken;
 }
 
-static void *end_thread(void *arg) {
+static void *end_shell(void *arg) {
     struct shell *s = arg;
-    int fd = process_of(s);
-    if (fd >= 0) {
-        syscall(SYS_pidfd_send_signal, fd, SIGHUP, NULL, 0);
-        clock_sleep_until(clock_boot_ns() + HANG_UP_NS);
-        syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-        close(fd);
+    struct pollfd gone = {.fd = process_of(s), .events = POLLIN};
+    if (gone.fd >= 0) {
+        syscall(SYS_pidfd_send_signal, gone.fd, SIGHUP, NULL, 0);
+        if (poll(&gone, 1, HANG_UP_MS) == 0) syscall(SYS_pidfd_send_signal, gone.fd, SIGKILL, NULL, 0);
+        close(gone.fd);
     }
-    free(s);
+    shell_free(s);
     return NULL;
 }
 
+/* A thread that is at its size sees to its end. */
 static void on_done(void *ctx) {
+    struct shell *s = ctx;
     struct error ignored;
-    if (thread_start(end_thread, ctx, STACK_BYTES, "the end of a shell", &ignored) < 0) free(ctx);
+    pthread_mutex_lock(&s->lock);
+    bool is_sizing = s->is_sizing;
+    s->is_over = true;
+    pthread_mutex_unlock(&s->lock);
+    if (!is_sizing && thread_start(end_shell, s, STACK_BYTES, "the end of a shell", &ignored) < 0) shell_free(s);
 }
 
 /* ---- the beginning ---- */
@@ -163,12 +191,13 @@ int control_shell(struct control *c, const struct wire_stream_open *o, struct st
     if (r < 0) return r;
     struct shell *s = calloc(1, sizeof *s);
     if (!s) abort();
+    pthread_mutex_init(&s->lock, NULL);
     r = make_exec(c, seen.id, s, e);
     snprintf(target, sizeof target, "/exec/%s/start", s->exec);
     int fd = r < 0 ? r : docker_hijack(c->socket, target, "{\"Detach\":false,\"Tty\":true}", e);
     if (fd >= 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0) close(fd), fd = fail_errno(e, errno, "fcntl");
     if (fd < 0) {
-        free(s);
+        shell_free(s);
         return fd;
     }
     set_size(s, o->rows, o->columns);

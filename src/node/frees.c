@@ -30,7 +30,7 @@ struct seen {
     int64_t end_ns;      /* when one left it */
     uint64_t idle_bytes; /* least memory in use while nobody was on it; 0: not seen */
     bool was_granted;
-    int32_t index;
+    int32_t index, minor;
     char held_by[96]; /* a container that was given it and runs */
 };
 
@@ -176,6 +176,7 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
     memcpy(w.uuid, inv->uuid, sizeof w.uuid);
     count(g, inv, &f, &w);
     s->index = inv->index;
+    s->minor = inv->minor;
     unsigned listed = f.foreign + f.stray + f.ours;
     bool has_left = listed < s->listed;
     if (has_left || (s->was_granted && !f.is_granted)) s->end_ns = now_ns;
@@ -255,7 +256,7 @@ unsigned frees_all(struct frees_gpu *ret, unsigned room) {
         const struct seen *s = &self.of[i];
         if (!s->is_told) continue;
         struct frees_gpu *g = &ret[n++];
-        *g = (struct frees_gpu){.index = s->index, .verdict = s->said.verdict};
+        *g = (struct frees_gpu){.index = s->index, .minor = s->minor, .verdict = s->said.verdict};
         memcpy(g->uuid, s->said.uuid, sizeof g->uuid);
         name_holder(s, g);
     }

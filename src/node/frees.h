@@ -22,9 +22,9 @@ void frees_put(struct uplink *u, bool all);
 #define FREES_MOST 64
 struct frees_gpu {
     char uuid[96];
-    int32_t index;
-    uint8_t verdict;  /* enum occupancy */
-    bool is_granted;  /* to a run of the queue, which `holder` names */
-    char holder[160]; /* in words: "job 17 (train.py)", "alice", "container web of alice"; "": nobody */
+    int32_t index, minor; /* minor: of /dev/nvidiaN, -1: not known */
+    uint8_t verdict;      /* enum occupancy */
+    bool is_granted;      /* to a run of the queue, which `holder` names */
+    char holder[160];     /* in words: "job 17 (train.py)", "alice", "container web of alice"; "": nobody */
 };
 unsigned frees_all(struct frees_gpu *ret, unsigned room);

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"
 ADA, BOB, EVE = 61001, 61002, 61003  # EVE may use Docker's socket
 DOCKERS = 61999
 SLEEP = ("--", "sleep", "100000")
+OBEYS = ("sh", "-c", "trap 'exit 0' TERM; while :; do usleep 50000; done")  # others let the engine wait for ten seconds
 
 
 class Box:
@@ -300,25 +301,92 @@ def test_a_job_s_container_is_the_queue_s(box):
     wait_for(lambda: name not in box.names(), "it is gone", 60)
 
 
+def test_networks_are_kept_however_they_were_named(box):
+    box.docker("network", "create", "--subnet", f"10.{os.getpid() % 200 + 20}.17.0/24", "first")
+    box.docker("network", "create", "second")
+    try:
+        one = box.docker("network", "inspect", "-f", "{{.Id}}", "first").stdout.strip()
+        address = f"10.{os.getpid() % 200 + 20}.17.9"
+        for name, said in (("by-name", "first"), ("by-id", one), ("by-part", one[:12])):
+            box.docker("run", "-d", "--name", name, "-e", "NVIDIA_VISIBLE_DEVICES=0", "--network", said, "--ip", address, IMAGE, *OBEYS)
+            box.docker("network", "connect", "--alias", "also", "second", name)
+            before = box.inspect(name)["NetworkSettings"]["Networks"]
+            for value in ("1", "2"):
+                box.good("edit", name, "--env", f"A={value}", "--yes")
+            got = box.inspect(name)
+            networks = got["NetworkSettings"]["Networks"]
+            assert sorted(networks) == sorted(before) and networks["first"]["IPAddress"] == address, networks
+            assert networks["second"]["Aliases"] == ["also", got["Id"][:12]], networks  # nothing of those before
+            box.docker("rm", "-f", name)
+    finally:
+        box.docker("rm", "-f", *box.names(), check=False)
+        box.docker("network", "rm", "first", "second")
+
+
+def test_which_gpus_one_from_elsewhere_asked_for(box):
+    uuids = [g["uuid"] for g in box.up.status()["gpus"]]
+    def create(name, requests=None, words=()):
+        if requests is None:
+            box.docker("create", "--name", name, "--network", "none", *words, IMAGE, "sleep", "1")
+            return
+        body = json.dumps({"Image": IMAGE, "Cmd": ["sleep", "1"], "HostConfig": {"NetworkMode": "none", "DeviceRequests": requests}})
+        answer = subprocess.run(["curl", "-s", "--unix-socket", str(box.docker.socket), "-H", "Content-Type: application/json", "-d", body,
+                                 f"http://engine/containers/create?name={name}"], capture_output=True, text=True, check=True).stdout
+        assert "Id" in json.loads(answer), answer
+    create("flag-all", words=("--gpus", "all"))
+    create("flag-two", words=("--gpus", '"device=0,2"'))
+    create("flag-count", words=("--gpus", "2"))
+    create("cdi-two", [{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=1", f"nvidia.com/gpu={uuids[2]}"]}])
+    create("cdi-all", [{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}])
+    create("env-index", words=("-e", "NVIDIA_VISIBLE_DEVICES=1,2"))
+    create("env-uuid", words=("-e", f"NVIDIA_VISIBLE_DEVICES={uuids[0]}"))
+    create("env-all", words=("-e", "NVIDIA_VISIBLE_DEVICES=all"))
+    create("device", words=("--device", f"{box.sim.dir}/dev/nvidia1:/dev/nvidia1", "--device", f"{box.sim.dir}/dev/nvidiactl:/dev/nvidiactl"))
+    create("bound", words=("-v", f"{box.sim.dir}/dev/nvidia2:/dev/nvidia2"))
+    create("network-card", [{"Driver": "cdi", "DeviceIDs": ["other.com/net=1"]}])
+    create("no-env", words=("-e", "NVIDIA_VISIBLE_DEVICES=void"))
+    create("nothing")
+    got = {name: "all" if c["all_gpus"] else [g["index"] for g in c["gpus"]] for name, c in box.rows().items()}
+    assert got == {"flag-all": "all", "flag-two": [0, 2], "flag-count": [], "cdi-two": [1, 2], "cdi-all": "all", "env-index": [1, 2],
+                   "env-uuid": [0], "env-all": "all", "device": [1], "bound": [2]}
+
+
 # ---- whoever is killed ----
 
-@pytest.mark.parametrize("left", ["new", "old-alone", "both-down", "both-up"])
+def test_a_name_alone_takes_nothing_of_others(box):
+    """Names that changes give in between: nobody else may give them, and what has one by chance is nobody's successor."""
+    precious = box.docker("create", "--name", "precious", "--network", "none", IMAGE, "sleep", "100000").stdout.strip()
+    for tail in ("up", "down", "new-up", "new-down"):
+        box.refused('name: "-gpumgr-" is in names that gpumgr itself gives', "add", IMAGE, "--name", f"precious-gpumgr-{tail}", *SLEEP, user=BOB)
+    box.good("add", IMAGE, "--name", "own", "--", *OBEYS, user=BOB)
+    box.refused("name:", "edit", "own", "--name", "precious-gpumgr-up", "--yes", user=BOB)
+    other = box.docker("create", "--name", "precious-gpumgr-new-up", "--network", "none", IMAGE, "sleep", "100000").stdout.strip()
+    box.docker("create", "--name", "precious-gpumgr-up", "--network", "none", IMAGE, "sleep", "100000")
+    box.docker("create", "--name", "lonely-gpumgr-down", "--network", "none", IMAGE, "sleep", "100000")
+    box.refused("own is as it was before", "edit", "own", "--yes", "--", "/no/such/program", user=BOB)  # what is left over is looked for now
+    wait_for(lambda: "lonely" in box.names(), "it was looked for", 60)
+    assert box.inspect("precious")["Id"] == precious and not box.inspect("precious")["State"]["Running"]
+    assert box.inspect("precious-gpumgr-new-up")["Id"] == other
+
+
+@pytest.mark.parametrize("left", ["new", "old-alone", "both-down", "both-up", "renamed-up", "renamed-down", "neither-named"])
 def test_a_change_that_was_interrupted_is_put_right(box, left):
-    """What a node that was killed at each step leaves, by the names."""
+    """What a node that was killed at each step leaves, by names and label."""
+    name = {"new": "xx-gpumgr-new-up", "neither-named": "xx-gpumgr-new-up", "renamed-up": "yy", "renamed-down": "yy"}.get(left, "xx")
     run = ("run", "-d", "--network", "none", "-e", "NVIDIA_VISIBLE_DEVICES=all")
     make = ("create", "--network", "none", "-e", "NVIDIA_VISIBLE_DEVICES=all")
     kill(box.up.of_program("node")[0], signal.SIGSTOP)
     try:
         old = box.docker(*run, "--name", "xx" if left == "new" else "xx-gpumgr-up", IMAGE, "sleep", "100000").stdout.strip()
         if left != "old-alone":
-            how = run if left == "both-up" else make
-            new = box.docker(*how, "--name", "xx-gpumgr-new-up" if left == "new" else "xx", IMAGE, "sleep", "100000").stdout.strip()
+            how = run if left.endswith("-up") else make
+            new = box.docker(*how, "--name", name, "--label", f"gpumgr.from={old}", IMAGE, "sleep", "100000").stdout.strip()
         if left != "both-up":
             box.docker("stop", "-t", "0", old)
     finally:
         kill(box.up.of_program("node")[0], signal.SIGKILL)
-    want = new if left == "both-up" else old
-    wait_for(lambda: box.names() == ["xx"] and box.inspect("xx")["Id"] == want and box.inspect("xx")["State"]["Running"], f"{left}: one is left", 60)
+    want, called = (new, name) if left.endswith("-up") else (old, "xx")
+    wait_for(lambda: box.names() == [called] and box.inspect(called)["Id"] == want and box.inspect(called)["State"]["Running"], f"{left}: one is left", 60)
 
 
 def test_an_engine_that_dies_in_the_middle_of_a_change(box):

@@ -6,15 +6,18 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import struct
 import tempfile
+import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 
 from api_shapes import Shapes, differences
+from instance import kill, stop
 from server import Server, UnixConnection
 from simulator import wait_for
 from task_containers import IMAGE, TaskEngine
@@ -257,6 +260,29 @@ def test_a_shell_is_its_owner_s_and_ends_with_him(box, people):
     assert ada("GET", "containers/lab/shell").status in (400, 403)  # no WebSocket, and no page
     ada.good("POST", "containers/lab/stop")
     assert "does not run" in WebSocket(ada, "containers/lab/shell").closed()
+
+
+def test_a_window_that_is_drawn_larger_starts_one_thread(box, people):
+    ada = people["ada"]
+    ada.good("POST", "containers", {"image": IMAGE, "name": "lab", "command": SLEEP})
+    shell = WebSocket(ada, "containers/lab/shell?rows=30&columns=90")
+    shell.send("echo do''ne\r")
+    shell.until("done")
+    threads = Path(f"/proc/{box.up.of_program('node')[0]}/task")
+    before = len(list(threads.iterdir()))
+    stop(box.docker.process.pid)  # the engine answers nobody
+    try:
+        for rows in range(10, 310):
+            shell.send(json.dumps({"rows": rows, "columns": 100}), opcode=1)
+        shell.send("x", opcode=9)
+        while shell.frame()[0] != 10:  # the server has passed all of them on
+            pass
+        for _ in range(20):  # nothing says that the node has heard them all: with a thread for each there were hundreds at once
+            time.sleep(0.05)
+            assert len(list(threads.iterdir())) <= before + 12
+    finally:
+        kill(box.docker.process.pid, signal.SIGCONT)
+    wait_for(lambda: (setattr(shell, "shown", ""), shell.send("/bin/busybox stty size; echo do''ne\r"), "309 100" in shell.until("done"))[2], "the last size counts", 60)
 
 
 def test_its_own_page_is_opened_by_its_owner_alone(box, people):
