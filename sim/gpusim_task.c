@@ -30,19 +30,19 @@ struct job {
 static const struct {
     const char *name, *arg, *help;
 } rows[] = {
-    {"gpu",     "I",       "use that GPU; give it again for more (0)"                                            },
-    {"memory",  "SIZE",    "take that much on each: 4G, 512M (512M)"                                             },
-    {"demand",  "SHARE",   "of a GPU: 14%, 100% (100%)"                                                          },
-    {"work",    "SECONDS", "as long as that alone at full speed (10)"                                            },
-    {"forever", NULL,      "work until killed"                                                                   },
-    {"kind",    "KIND",    "matmul, copy, small, graphics, infer, video, hpc, idle (matmul)"                     },
-    {"mig",     "I",       "use that MIG instance of the GPU (the first)"                                        },
-    {"mps",     NULL,      "be a client of an MPS server, which is a task of its own: --kind idle"               },
-    {"name",    "NAME",    "be called that in lists and in the kernel log (gpusim-task)"                         },
-    {"dir",     "DIR",     "the simulator's: $GPUSIM_DIR, else /dev/shm/gpusim-UID"                              },
-    {"moments", "FILE",    "append name, when it opened the devices, registered and ended, by the boot clock, ns"},
-    {"quiet",   NULL,      "print nothing when all goes well"                                                    },
-    {"help",    NULL,      "this"                                                                                },
+    {"gpu",     "I",       "use that GPU of the machine; give it again for more (all of $CUDA_VISIBLE_DEVICES, else 0)"},
+    {"memory",  "SIZE",    "take that much on each: 4G, 512M (512M)"                                                   },
+    {"demand",  "SHARE",   "of a GPU: 14%, 100% (100%)"                                                                },
+    {"work",    "SECONDS", "as long as that alone at full speed (10)"                                                  },
+    {"forever", NULL,      "work until killed"                                                                         },
+    {"kind",    "KIND",    "matmul, copy, small, graphics, infer, video, hpc, idle (matmul)"                           },
+    {"mig",     "I",       "use that MIG instance of the GPU (the first)"                                              },
+    {"mps",     NULL,      "be a client of an MPS server, which is a task of its own: --kind idle"                     },
+    {"name",    "NAME",    "be called that in lists and in the kernel log (gpusim-task)"                               },
+    {"dir",     "DIR",     "the simulator's: $GPUSIM_DIR, else /dev/shm/gpusim-UID"                                    },
+    {"moments", "FILE",    "append name, when it opened the devices, registered and ended, by the boot clock, ns"      },
+    {"quiet",   NULL,      "print nothing when all goes well"                                                          },
+    {"help",    NULL,      "this"                                                                                      },
 };
 
 __attribute__((noreturn)) PRINTF(2, 3) static void leave(int code, const char *fmt, ...) {
@@ -117,7 +117,40 @@ static void parse(struct job *j, int argc, char **argv) {
         take(j, table[i].name);
     }
     if (optind < argc) leave(2, "'%s': options only", argv[optind]);
-    if (!j->ask.gpus) j->ask.gpus = 1;
+}
+
+/* ---- which GPUs ---- */
+
+/* An index of the machine, or a UUID of a card or of an instance; how much of it is enough to tell which is CUDA's business. */
+static bool see(struct job *j, const struct shm_root *root, const char *word) {
+    uint32_t index;
+    if (amount_count(word, 0, root->gpu_count ? root->gpu_count - 1 : 0, &index)) {
+        j->ask.gpus |= UINT64_C(1) << index;
+        return true;
+    }
+    for (uint32_t i = 0; i < root->gpu_count; i++) {
+        const struct shm_card *c = &shm_gpu(root, i)->card;
+        bool is_it = strcmp(c->uuid, word) == 0;
+        for (uint32_t k = 0; k < c->mig_count && !is_it; k++) {
+            is_it = strcmp(c->mig[k].uuid, word) == 0;
+            if (is_it) j->ask.mig = k;
+        }
+        if (is_it) j->ask.gpus |= UINT64_C(1) << i;
+        if (is_it) return true;
+    }
+    return false;
+}
+
+/* What it was not told, its surroundings say, as to a CUDA process. */
+static void see_all(struct job *j, const struct shm_root *root) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    char text[8192];
+    if (j->ask.gpus) return;
+    snprintf(text, sizeof text, "%s", visible ? visible : "0");
+    char *rest = text;
+    for (char *item; (item = strsep(&rest, ","));)
+        if (!see(j, root, item)) break; /* as CUDA does: what stands behind one that is not there is not seen either */
+    if (!j->ask.gpus) leave(1, "no GPU is visible: CUDA_VISIBLE_DEVICES is \"%s\"", visible ? visible : "");
 }
 
 static void open_device(const struct job *j, const char *name) {
@@ -150,11 +183,12 @@ static void print_moment(const char *what) {
     fflush(stdout);
 }
 
-static int connect_to(const struct job *j) {
+static int connect_to(struct job *j) {
     const struct shm_root *root;
     int r = shm_open_dir(j->dir, &root);
     if (r == -EPROTO) leave(1, "%s: the simulator there is of another version", j->dir);
     if (r < 0) leave(1, "no simulator in %s (start one with gpusim --dir %s)", j->dir, j->dir);
+    see_all(j, root);
     open_devices(j, root);
     shm_close_dir(root);
     int fd = client_open(j->dir);

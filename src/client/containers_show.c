@@ -34,9 +34,7 @@ static void put_gpus(struct table_cell *c, const struct json_tree *row) {
     if (json_tree_is_true(json_tree_get(row, "all_gpus"))) put(c, "all");
     for (size_t i = 0; i < json_tree_count(gpus) && used + 16 < sizeof c->text; i++) {
         const struct json_tree *g = json_tree_at(gpus, i);
-        double index = json_tree_number(json_tree_get(g, "index"), NAN);
-        used += (size_t)snprintf(c->text + used, sizeof c->text - used, isnan(index) ? "%s%.12s" : "%s%.0s%.0f",
-                                 i ? "," : "", job_text(g, "uuid"), index);
+        used += (size_t)snprintf(c->text + used, sizeof c->text - used, "%s%.12s", i ? "," : "", job_text(g, "name"));
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "client/job_table.h"
 #include "client/server_ask.h"
 #include "model/job.h"
 
@@ -26,12 +27,7 @@ static double number(const struct json_tree *j, const char *key, double otherwis
 static int64_t moment(const struct json_tree *j, const char *key) { return (int64_t)(number(j, key, 0) * 1e9); }
 
 static void gpus_text(const struct json_tree *j, char *ret, size_t room) {
-    const struct json_tree *list = json_tree_get(j, "gpu_indices");
-    size_t used = 0;
-    ret[0] = 0;
-    for (size_t i = 0; i < json_tree_count(list) && used + 12 < room; i++)
-        used += (size_t)snprintf(ret + used, room - used, "%s%.0f", i ? "," : "",
-                                 json_tree_number(json_tree_at(list, i), 0));
+    job_list(json_tree_get(j, "gpu_names"), ret, room);
 }
 
 static bool is_state(const char *name, const char *of) { return strcmp(name, of) == 0; }

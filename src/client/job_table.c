@@ -99,7 +99,7 @@ static void put_user(const struct json_tree *j, int64_t now_ns, struct table_cel
 static void put_name(const struct json_tree *j, int64_t now_ns, struct table_cell *c) { put(c, job_text(j, "name")); }
 
 static void put_gpus(const struct json_tree *j, int64_t now_ns, struct table_cell *c) {
-    job_list(json_tree_get(j, "gpu_indices"), c->text, sizeof c->text);
+    job_list(json_tree_get(j, "gpu_names"), c->text, sizeof c->text);
     if (!*c->text) job_list(json_tree_get(j, "gpu_uuids"), c->text, sizeof c->text);
 }
 

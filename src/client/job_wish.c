@@ -95,7 +95,7 @@ static void put_plan(const struct json_tree *j, const char *node, struct buf *ou
     double at = job_number(j, "starts_at");
     int64_t now_ns = clock_real_ns();
     job_wants(j, wants, sizeof wants);
-    job_list(json_tree_get(j, "gpu_indices"), gpus, sizeof gpus);
+    job_list(json_tree_get(j, "gpu_names"), gpus, sizeof gpus);
     buf_printf(out, "%s (%s): ", job_text(j, "name"), wants);
     if (json_tree_is_true(json_tree_get(j, "starts_now"))) {
         buf_printf(out, "would start now%s%s on %s\n", *gpus ? " on GPU " : "", gpus, node);

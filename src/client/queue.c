@@ -101,7 +101,7 @@ static void gpu_below(const struct json_tree *g, char *ret, size_t room) {
     if (*cordon || strcmp(verdict, occupancy_name(OCCUPANCY_CORDONED)) == 0)
         snprintf(ret, room, "out of service%s%s%s%s", *who ? " by " : "", who, *cordon ? ": " : "", cordon);
     else if (strcmp(verdict, "free") != 0 && (*done || !json_tree_count(json_tree_get(g, "held_by"))))
-        snprintf(ret, room, "GPU %.0f %s%s", job_number(g, "index"), job_text(g, "verdict_text"), done);
+        snprintf(ret, room, "GPU %s %s%s", job_text(g, "name"), job_text(g, "verdict_text"), done);
 }
 
 static bool has_machines(const struct json_tree *gpus) {
@@ -123,7 +123,7 @@ static void gpu_rows(const struct json_tree *root, struct table *t, int64_t now_
             struct table_cell *c = t->cell[t->row_count++];
             const struct json_tree *j =
                 running_job(root, json_tree_number(json_tree_at(holders, k), NAN), job_text(g, "uuid"));
-            snprintf(c[0].text, sizeof c[0].text, "%.0f", job_number(g, "index"));
+            snprintf(c[0].text, sizeof c[0].text, "%s", job_text(g, "name"));
             if (with_machine) snprintf(c[1].text, sizeof c[1].text, "%s", job_text(g, "node"));
             if (j)
                 put_job(j, now_ns, c);
@@ -202,12 +202,12 @@ static int show(const char *dir, const struct wish *w, struct buf *out, struct e
 
 /* ---- out of service ---- */
 
-/* An index or a UUID, or its beginning, as the UUID. */
+/* A name (3, or 3:1 of an instance) or a UUID, or its beginning, as the UUID. */
 static int find_gpu(const char *dir, const char *word, char *ret, size_t room, struct error *e) {
     AUTO(buf_done) struct buf answer = {0};
     struct json_tree *root;
     size_t found = 0;
-    bool is_index = strspn(word, "0123456789") == strlen(word) && strlen(word) < 5;
+    bool is_name = strspn(word, "0123456789:") == strlen(word) && strlen(word) < 10;
     int r = server_ask(dir, "GET", "/api/v1/queue", NULL, &answer, e);
     if (r < 0) return r;
     r = json_tree_parse(answer.s, answer.len, &root, e);
@@ -216,9 +216,9 @@ static int find_gpu(const char *dir, const char *word, char *ret, size_t room, s
     for (size_t i = 0; i < json_tree_count(gpus); i++) {
         const struct json_tree *g = json_tree_at(gpus, i);
         const char *uuid = job_text(g, "uuid");
-        bool is_it = is_index ? job_number(g, "index") == atof(word)
-                              : strncasecmp(uuid, word, strlen(word)) == 0 ||
-                                    (strncmp(uuid, "GPU-", 4) == 0 && strncasecmp(uuid + 4, word, strlen(word)) == 0);
+        bool is_it = is_name ? strcmp(job_text(g, "name"), word) == 0
+                             : strncasecmp(uuid, word, strlen(word)) == 0 ||
+                                   (strncmp(uuid, "GPU-", 4) == 0 && strncasecmp(uuid + 4, word, strlen(word)) == 0);
         if (is_it && found++ == 0) snprintf(ret, room, "%s", uuid);
     }
     size_t n = json_tree_count(gpus);

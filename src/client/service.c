@@ -136,7 +136,7 @@ static void print_one(const struct json_tree *j, struct buf *out) {
     print_health(j, out);
     for (size_t i = 0; i < json_tree_count(jobs); i++) {
         const struct json_tree *one = json_tree_at(jobs, i);
-        job_list(json_tree_get(one, "gpu_indices"), gpus, sizeof gpus);
+        job_list(json_tree_get(one, "gpu_names"), gpus, sizeof gpus);
         snprintf(text, sizeof text, "%.0f %s%s%s%s%.120s", job_number(one, "id"), job_text(one, "state"),
                  *gpus ? " on GPU " : "", gpus, *job_text(one, "why") ? ": " : "", job_text(one, "why"));
         line(out, "job", text);

@@ -85,10 +85,15 @@ static int check_surroundings(const struct job_spec *s, struct error *e) {
     return 0;
 }
 
-/* An index, or a UUID as the driver writes them: GPU-..., MIG-..., PCI-... where it gives none. */
+static bool is_index(const char *word, size_t n) {
+    return n >= 1 && n <= 4 && strspn(word, "0123456789") >= n && (n == 1 || word[0] != '0');
+}
+
+/* An index, an instance of a card (0:2), or a UUID as the driver writes them: GPU-..., MIG-..., PCI-... where it gives none. */
 static bool is_gpu(const char *word) {
-    size_t n = strlen(word);
-    if (strspn(word, "0123456789") == n) return n == 1 || (n > 1 && n <= 4 && word[0] != '0');
+    size_t n = strlen(word), digits = strspn(word, "0123456789");
+    if (word[digits] == ':' && digits) return is_index(word, digits) && is_index(word + digits + 1, n - digits - 1);
+    if (digits == n) return is_index(word, n);
     if (n >= 96 || strspn(word, "GPUMICN") != 3 || word[3] != '-') return false;
     for (size_t i = 4; i < n; i++)
         if (!is_letter(word[i]) && !is_digit(word[i]) && !strchr("-:./", word[i])) return false;

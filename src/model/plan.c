@@ -34,11 +34,13 @@ void plan_free(struct plan *p) {
 static void find_nodes(struct plan *p) {
     const struct plan_world *w = p->w;
     p->nodes = 0;
+    p->has_parts = false;
     p->node_first = plan_grow(p->node_first, &p->node_cap, w->gpus + 1u, sizeof *p->node_first);
     p->node_at = plan_grow(p->node_at, &p->node_at_cap, w->gpus, sizeof *p->node_at);
     for (uint32_t g = 0; g < w->gpus; g++) {
         if (g == 0 || w->gpu[g].node != w->gpu[g - 1].node) p->node_first[p->nodes++] = g;
         p->node_at[g] = p->nodes - 1;
+        p->has_parts |= w->gpu[g].is_part;
     }
     p->node_first[p->nodes] = w->gpus;
 }

@@ -37,7 +37,9 @@
 
 struct plan_gpu {
     uint32_t node; /* those of one node lie side by side */
-    int index;     /* as people call it */
+    int index;     /* as people call it ... */
+    bool is_part;  /* an instance of a card that is cut (MIG) ... */
+    int part;      /* ... which of them */
     uint64_t memory_bytes;
     bool is_here;           /* its node is connected and has it */
     enum occupancy verdict; /* as measured; one that a run of ours holds is FREE or as it would be without it */

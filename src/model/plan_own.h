@@ -40,6 +40,7 @@ struct plan {
     const struct plan_world *w;
     uint32_t *node_first; /* the first GPU of each node, and one beyond the last */
     uint32_t nodes;
+    bool has_parts;    /* some card is cut into instances */
     uint32_t *node_at; /* by GPU: the node it is of, as counted here */
     bool *is_out;      /* by GPU: within nobody's reach */
     uint64_t *wanted;  /* bits: GPUs that some waiting job must have */
@@ -112,6 +113,8 @@ bool plan_fit_some_day(struct plan *p, const struct timeline *t, const struct sh
 bool plan_fit_behind(struct plan *p, const struct shape *s, struct fit *ret);
 
 /* plan_shape.c */
+/* Whether somebody who asks for this may have a part of a card; everybody may have a card. */
+bool plan_is_for(const struct plan *p, uint32_t gpu, int gpus, uint64_t memory, bool is_scoped);
 struct shape *plan_shape(struct plan *p, uint32_t kind);
 /* One that is not in the table, for a question: its mask is the table's last and is gone with the next shape. */
 struct shape plan_shape_try(struct plan *p, const struct plan_job *j);

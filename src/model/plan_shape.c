@@ -2,6 +2,7 @@
  * for the next. */
 #include <string.h>
 
+#include "model/gpu_part.h"
 #include "model/plan_own.h"
 
 static uint64_t mix(uint64_t h, uint64_t v) {
@@ -37,10 +38,21 @@ bool ask_is_same(const struct ask *a, const struct ask *b) {
            (!a->scope_len || memcmp(a->scope, b->scope, a->scope_len * sizeof *a->scope) == 0);
 }
 
+static bool has_cards(const struct plan *p, uint32_t node) {
+    for (uint32_t g = p->node_first[node]; g < p->node_first[node + 1]; g++)
+        if (!p->w->gpu[g].is_part) return true;
+    return false;
+}
+
+bool plan_is_for(const struct plan *p, uint32_t gpu, int gpus, uint64_t memory, bool is_scoped) {
+    return !p->w->gpu[gpu].is_part || plan_part_does(gpus, memory, is_scoped, has_cards(p, p->node_at[gpu]));
+}
+
 static bool would_do(const struct plan *p, const struct shape *s, uint32_t gpu) {
     const struct plan_gpu *g = &p->w->gpu[gpu];
     return !p->is_out[gpu] && g->memory_bytes >= s->memory && g->memory_bytes >= s->share &&
-           (s->node == PLAN_NONE || s->node == g->node);
+           (s->node == PLAN_NONE || s->node == g->node) &&
+           plan_is_for(p, gpu, s->gpus, s->memory | s->share, s->is_scoped);
 }
 
 /* It would do with any GPU, as most would. */
@@ -55,7 +67,8 @@ static void find_any(struct plan *p, struct shape *s) {
 static void find_gpus(struct plan *p, struct shape *s) {
     s->mask = p->masks_len;
     p->masks = plan_grow(p->masks, &p->masks_cap, p->masks_len + p->mask_words, sizeof *p->masks);
-    if (!s->is_scoped && s->node == PLAN_NONE && s->memory <= p->memory_least && s->share <= p->memory_least) {
+    if (!s->is_scoped && !p->has_parts && s->node == PLAN_NONE && s->memory <= p->memory_least &&
+        s->share <= p->memory_least) {
         find_any(p, s);
         return;
     }

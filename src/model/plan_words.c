@@ -13,10 +13,9 @@ static const char *s_of(int n) { return n == 1 ? "" : "s"; }
 
 static void gpu_name(const struct plan *p, uint32_t gpu, char *ret, size_t room) {
     const struct plan_gpu *g = &p->w->gpu[gpu];
-    if (p->nodes > 1 && g->node_name)
-        snprintf(ret, room, "GPU %d of %.40s", g->index, g->node_name);
-    else
-        snprintf(ret, room, "GPU %d", g->index);
+    int n = g->is_part ? snprintf(ret, room, "GPU %d:%d", g->index, g->part) : snprintf(ret, room, "GPU %d", g->index);
+    if (p->nodes > 1 && g->node_name && n > 0 && (size_t)n < room)
+        snprintf(ret + n, room - (size_t)n, " of %.40s", g->node_name);
 }
 
 static const struct slot *taken_by(const struct plan *p, uint32_t gpu, enum slot_kind kind) {
@@ -93,7 +92,8 @@ static bool would_do(const struct plan *p, const struct plan_job *j, uint32_t gp
     bool is_in = !j->is_scoped;
     for (uint32_t i = 0; i < j->scope_len && !is_in; i++) is_in = j->scope[i] == gpu;
     return is_in && g->memory_bytes >= j->memory_bytes && g->memory_bytes >= j->share_bytes &&
-           (j->node == PLAN_NONE || j->node == g->node);
+           (j->node == PLAN_NONE || j->node == g->node) &&
+           plan_is_for(p, gpu, j->gpus, j->memory_bytes | j->share_bytes, j->is_scoped);
 }
 
 /* People keep it, now or before this job is surely over. */

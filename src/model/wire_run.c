@@ -99,15 +99,16 @@ void wire_put_run(struct buf *b, const struct wire_run *r) {
 }
 
 static bool is_amount(double v) { return isfinite(v) && v >= 0; }
+/* NaN: nobody can tell. */
+static bool is_amount_or_none(double v) { return isnan(v) || is_amount(v); }
 
 /* A peer that is wrong about one run must not make a row that no reader expects. */
 static bool is_run_sound(const struct wire_run *r) {
     if (r->state > RUN_ENDED || r->reason >= JOB_REASON_COUNT || r->pid < 0) return false;
     if (r->start_ns < 0 || r->end_ns < 0 || r->signal < 0 || r->signal > 64) return false;
     if (r->has_exit && r->state != RUN_ENDED) return false;
-    if (!is_amount(r->gpu_seconds) || !is_amount(r->energy_joules) || !is_amount(r->cpu_seconds)) return false;
-    return (isnan(r->gpu_ratio) || (r->gpu_ratio >= 0 && r->gpu_ratio <= 1)) &&
-           (isnan(r->cpu_ratio) || is_amount(r->cpu_ratio));
+    if (!is_amount_or_none(r->gpu_seconds) || !is_amount(r->energy_joules) || !is_amount(r->cpu_seconds)) return false;
+    return (isnan(r->gpu_ratio) || (r->gpu_ratio >= 0 && r->gpu_ratio <= 1)) && is_amount_or_none(r->cpu_ratio);
 }
 
 int wire_get_run(const struct wire_frame *f, struct wire_run *ret, struct error *e) {
@@ -238,9 +239,8 @@ static bool get_figures(struct wire_in *in, struct wire_figures *v) {
     v->read_bytes = in_u64(&record);
     v->written_bytes = in_u64(&record);
     v->log_bytes = in_u64(&record);
-    return !record.is_bad && is_amount(v->gpu_seconds) && is_amount(v->energy_joules) &&
-           (isnan(v->gpu_ratio) || (v->gpu_ratio >= 0 && v->gpu_ratio <= 1)) &&
-           (isnan(v->cpu_seconds) || is_amount(v->cpu_seconds));
+    return !record.is_bad && is_amount_or_none(v->gpu_seconds) && is_amount(v->energy_joules) &&
+           (isnan(v->gpu_ratio) || (v->gpu_ratio >= 0 && v->gpu_ratio <= 1)) && is_amount_or_none(v->cpu_seconds);
 }
 
 int wire_get_figures(const struct wire_frame *f, struct wire_figures_list *ret, struct error *e) {

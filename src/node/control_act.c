@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "model/gpu_part.h"
 #include "model/occupancy.h"
 #include "node/container.h"
 #include "node/control_own.h"
@@ -33,11 +34,8 @@ int control_post(const struct control *c, const char *id, const char *verb, int 
 /* ---- GPUs ---- */
 
 static const struct frees_gpu *find(const struct frees_gpu *gpu, unsigned n, const char *word) {
-    char index[12];
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(index, sizeof index, "%d", gpu[i].index);
-        if (strcmp(gpu[i].uuid, word) == 0 || strcmp(index, word) == 0) return &gpu[i];
-    }
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(gpu[i].uuid, word) == 0 || strcmp(gpu[i].name, word) == 0) return &gpu[i];
     return NULL;
 }
 
@@ -55,10 +53,10 @@ static bool is_taken(const struct frees_gpu *g, const char *own) {
 
 static int take(const struct frees_gpu *g, bool is_shared, const char *own, char *ret, size_t room, struct error *e) {
     size_t used = strlen(ret);
-    if (!is_usable(g)) return fail(e, -EBUSY, "gpus: GPU %d %s", g->index, occupancy_text((enum occupancy)g->verdict));
+    if (!is_usable(g)) return fail(e, -EBUSY, "gpus: GPU %s %s", g->name, occupancy_text((enum occupancy)g->verdict));
     if (!is_shared && is_taken(g, own))
-        return fail(e, -EBUSY, "gpus: GPU %d %s%s; say that it is to be shared, or hand in a job, which waits its turn",
-                    g->index, *g->holder ? "belongs to " : "", *g->holder ? g->holder : "has memory in use");
+        return fail(e, -EBUSY, "gpus: GPU %s %s%s; say that it is to be shared, or hand in a job, which waits its turn",
+                    g->name, *g->holder ? "belongs to " : "", *g->holder ? g->holder : "has memory in use");
     if (used + strlen(g->uuid) + 2 > room) return fail(e, -E2BIG, "gpus: too many");
     snprintf(ret + used, room - used, "%s%s", used ? "," : "", g->uuid);
     return 0;
@@ -76,7 +74,10 @@ int control_gpus(int count, const struct job_words *scope, bool is_shared, const
               : fail(e, -EINVAL, "gpus: there is no GPU %s on this machine, which has %u", at, n);
     }
     if (scope->count || count == 0) return r;
+    bool has_cards = false;
+    for (unsigned i = 0; i < n; i++) has_cards |= gpu[i].instance < 0;
     for (unsigned i = 0; r >= 0 && i < n; i++) {
+        if (count > 0 && gpu[i].instance >= 0 && !plan_part_does(count, 0, false, has_cards)) continue;
         bool is_wanted =
             count < 0 || (found < (unsigned)count && is_usable(&gpu[i]) && (!is_taken(&gpu[i], own) || is_shared));
         if (is_wanted) r = take(&gpu[i], is_shared, own, ret, room, e), found++;

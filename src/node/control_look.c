@@ -349,11 +349,8 @@ static void put_gpus(struct buf *b, const struct control_seen *s) {
     json_open(b, '[');
     for (const char *at = NULL; (at = job_word_next(&words, at));) {
         const struct frees_gpu *is = &nobody;
-        for (unsigned i = 0; i < known; i++) {
-            char index[12];
-            snprintf(index, sizeof index, "%d", gpu[i].index);
-            if (strcmp(gpu[i].uuid, at) == 0 || strcmp(index, at) == 0) is = &gpu[i];
-        }
+        for (unsigned i = 0; i < known; i++)
+            if (strcmp(gpu[i].uuid, at) == 0 || strcmp(gpu[i].name, at) == 0) is = &gpu[i];
         json_open(b, '{');
         json_pair_str(b, "uuid", is->uuid[0] ? is->uuid : at);
         json_key(b, "index");
@@ -361,6 +358,7 @@ static void put_gpus(struct buf *b, const struct control_seen *s) {
             json_int(b, is->index);
         else
             json_nil(b);
+        json_pair_str(b, "name", is->uuid[0] ? is->name : at);
         json_close(b, '}');
     }
     json_close(b, ']');

@@ -73,22 +73,23 @@ static void see_cures(struct known *k, const struct rings_one *one, const char *
     k->excused &= fault_marks(f);
 }
 
-bool faults_look(const struct rings_one *one, uint32_t d, int bit, int64_t now_ns, char *ret, size_t room) {
+bool faults_look(const struct rings_one *one, uint32_t d, uint32_t card, int bit, int64_t now_ns, char *ret,
+                 size_t room) {
     struct known *k = &known[bit];
     struct fault_facts f = {0};
     struct fault_xid xids[RING_XIDS_MAX];
     struct ring_xids x;
     const struct inventory *inv = ring_inventory(&one->ring, d);
-    read_marks(one, d, now_ns, &f);
+    read_marks(one, card, now_ns, &f);
     see_cures(k, one, inv->uuid, &f);
-    if (ring_xids(&one->ring, d, &x))
+    if (ring_xids(&one->ring, card, &x))
         for (; f.count < x.count && f.count < RING_XIDS_MAX; f.count++)
             xids[f.count] = (struct fault_xid){x.of[f.count].code, x.of[f.count].last_real_ns};
     f.xids = xids;
     f.sound_ns = k->cured_ns > k->said_ns ? k->cured_ns : k->said_ns;
     f.excused = k->excused;
     bool has_fault = fault_find(&f, ret, room);
-    if (has_fault != k->is_told)
+    if (has_fault != k->is_told && d == card)
         tracker_event(has_fault ? EVENT_WARNING : EVENT_INFO, has_fault ? "gpu_unhealthy" : "gpu_sound",
                       (int)(one->first + d), 0, "GPU %d %s", inv->index,
                       has_fault ? ret : "is sound again, and is given to jobs");

@@ -8,8 +8,10 @@
 
 #include "node/rings.h"
 
-/* For the tracker's thread, under its lock. bit: of the device in the task table. False: it is sound. */
-bool faults_look(const struct rings_one *one, uint32_t device, int bit, int64_t now_ns, char *ret, size_t room);
+/* For the tracker's thread, under its lock. card: of which an instance is a part, else the device itself, which has the fault. bit:
+ * of the device in the task table. False: it is sound. */
+bool faults_look(const struct rings_one *one, uint32_t device, uint32_t card, int bit, int64_t now_ns, char *ret,
+                 size_t room);
 
 /* An operator said at that time that this GPU is sound. From any thread. */
 void faults_sound(const char *uuid, int64_t since_ns);

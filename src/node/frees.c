@@ -30,8 +30,9 @@ struct seen {
     int64_t end_ns;      /* when one left it */
     uint64_t idle_bytes; /* least memory in use while nobody was on it; 0: not seen */
     bool was_granted;
-    int32_t index, minor;
-    char held_by[96]; /* a container that was given it and runs */
+    int32_t index, minor, instance; /* instance: which of its card's; -1: a card */
+    bool is_cut;                    /* into instances: they are given away, not the card */
+    char held_by[96];               /* a container that was given it and runs */
 };
 
 static struct {
@@ -141,6 +142,19 @@ static void read_metrics(const struct rings_one *one, uint32_t d, struct seen *s
     f->idle_bytes = has_reserved ? 0 : s->idle_bytes;
 }
 
+/* What befalls a card befalls its instances: its guard, its faults. */
+static uint32_t card_of(const struct rings_one *one, uint32_t d) {
+    int32_t parent = ring_inventory(&one->ring, d)->parent;
+    return parent >= 0 && (uint32_t)parent < ring_devices(&one->ring) ? (uint32_t)parent : d;
+}
+
+static int32_t instance_of(const struct rings_one *one, uint32_t d) {
+    int32_t parent = ring_inventory(&one->ring, d)->parent, before = 0;
+    if (parent < 0) return -1;
+    for (uint32_t i = 0; i < d; i++) before += ring_inventory(&one->ring, i)->parent == parent;
+    return before;
+}
+
 static bool is_hot(const struct rings_one *one, uint32_t d) {
     struct ring_guard g;
     return ring_guard(&one->ring, d, &g) && g.mode == RING_GUARD_ACTS && g.held_by == RING_HELD_BY_GUARD &&
@@ -177,6 +191,8 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
     count(g, inv, &f, &w);
     s->index = inv->index;
     s->minor = inv->minor;
+    s->instance = instance_of(one, d);
+    s->is_cut = inv->mig_mode == 1 && inv->mig_count > 0;
     unsigned listed = f.foreign + f.stray + f.ours;
     bool has_left = listed < s->listed;
     if (has_left || (s->was_granted && !f.is_granted)) s->end_ns = now_ns;
@@ -185,10 +201,11 @@ static void judge(const struct rings_one *one, uint32_t d, int bit, int64_t now_
     s->was_granted = f.is_granted;
     if (is_held(s, inv->uuid, &w) && !f.foreign) f.foreign = 1;
     f.end_ns = s->end_ns;
-    bool is_read = ring_state(&one->ring, d, &state);
+    uint32_t card = card_of(one, d);
+    bool is_read = ring_state(&one->ring, card, &state);
     f.is_lost = is_read && state.state != DEVICE_OK && state.state != DEVICE_STARTING;
-    f.is_hot = is_hot(one, d);
-    f.is_unhealthy = faults_look(one, d, bit, now_ns, w.note, sizeof w.note);
+    f.is_hot = is_hot(one, card);
+    f.is_unhealthy = faults_look(one, d, card, bit, now_ns, w.note, sizeof w.note);
     read_metrics(one, d, s, &f);
     w.verdict = (uint8_t)occupancy_judge(&f, (uint64_t)tracker.settings.jobs_free_memory_mb << 20);
     if (w.verdict != OCCUPANCY_UNHEALTHY && w.verdict != OCCUPANCY_STRAY) w.note[0] = 0;
@@ -254,9 +271,14 @@ unsigned frees_all(struct frees_gpu *ret, unsigned room) {
     pthread_mutex_lock(&self.lock);
     for (int i = 0; i < TRACKS_GPUS && n < room; i++) {
         const struct seen *s = &self.of[i];
-        if (!s->is_told) continue;
+        if (!s->is_told || s->is_cut) continue;
         struct frees_gpu *g = &ret[n++];
-        *g = (struct frees_gpu){.index = s->index, .minor = s->minor, .verdict = s->said.verdict};
+        *g = (struct frees_gpu){
+            .index = s->index, .minor = s->minor, .instance = s->instance, .verdict = s->said.verdict};
+        if (s->instance < 0)
+            snprintf(g->name, sizeof g->name, "%d", s->index);
+        else
+            snprintf(g->name, sizeof g->name, "%d:%d", s->index, s->instance);
         memcpy(g->uuid, s->said.uuid, sizeof g->uuid);
         name_holder(s, g);
     }

@@ -23,6 +23,8 @@ void frees_put(struct uplink *u, bool all);
 struct frees_gpu {
     char uuid[96];
     int32_t index, minor; /* minor: of /dev/nvidiaN, -1: not known */
+    int32_t instance;     /* of a card that is cut: which; -1: a card. One that is cut is not told, its instances are */
+    char name[28];        /* "3", "3:1" */
     uint8_t verdict;      /* enum occupancy */
     bool is_granted;      /* to a run of the queue, which `holder` names */
     char holder[160];     /* in words: "job 17 (train.py)", "alice", "container web of alice"; "": nobody */

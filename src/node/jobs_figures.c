@@ -62,6 +62,7 @@ static void take_sum(struct run *run, int64_t now_ns) {
     u->gpu_ratio = run->start_boot_ns && run->gpus && run_s > 0 && is_measured
                        ? fmin(1, u->gpu_seconds / (run_s * run->gpus))
                        : NAN;
+    if (!tasks_knows_use((const char(*)[96])run->uuid, run->gpus)) u->gpu_ratio = u->gpu_seconds = NAN;
 }
 
 /* ---- the processes ---- */

@@ -50,6 +50,8 @@ struct gpumgr_task;
 void tasks_each(void (*each)(void *ctx, const struct gpumgr_task *k), void *ctx);
 /* Whether whoever used them was seen: then one that was not seen there did nothing. */
 bool tasks_sees(const char (*uuids)[96], unsigned gpus);
+/* Whether it is known how much they work: an instance of an older card does not tell. */
+bool tasks_knows_use(const char (*uuids)[96], unsigned gpus);
 /* That GPUs have, all together; 0: not known yet. */
 uint64_t tasks_memory_total(const char (*uuids)[96], unsigned gpus);
 /* The same of a container by its id, of those that run now: memory_bytes, running, used_ns; is_measured: it had any lately. */

@@ -14,10 +14,10 @@ bool track_is_ours(const struct track *t) {
     return t->k.kind == BELONGS_TO_JOB || owners_of_container(t->k.container, &e);
 }
 
-/* An instance of a card is nobody's to give. */
+/* A card that is cut is given to nobody: its instances are. */
 bool track_is_stray(const struct track *t, const struct inventory *device, char run[OWNERS_NAME]) {
     struct owner e;
-    if (device->parent >= 0) return false;
+    if (device->mig_mode == 1) return false;
     if (t->k.kind == BELONGS_TO_JOB)
         snprintf(e.name, sizeof e.name, "%.47s", t->k.container_id);
     else if (!owners_of_container(t->k.container, &e))
@@ -73,6 +73,23 @@ uint64_t tasks_memory_total(const char (*uuids)[96], unsigned gpus) {
     for (unsigned g = 0; g < gpus; g++) bytes += memory_of(uuids[g], clock_boot_ns());
     pthread_mutex_unlock(&tracker.lock);
     return bytes;
+}
+
+bool tasks_knows_use(const char (*uuids)[96], unsigned gpus) {
+    static struct latest latest; /* large; under the lock */
+    bool knows = true;
+    pthread_mutex_lock(&tracker.lock);
+    for (unsigned i = 0; i < tracker.rings.count; i++) {
+        const struct rings_one *one = &tracker.rings.of[i];
+        for (uint32_t d = 0; one->is_open && d < ring_devices(&one->ring); d++) {
+            const struct inventory *inv = ring_inventory(&one->ring, d);
+            for (unsigned g = 0; g < gpus && inv->parent >= 0; g++)
+                if (strcmp(inv->uuid, uuids[g]) == 0 && ring_latest(&one->ring, d, &latest))
+                    knows &= latest_has(&latest, METRIC_ACTIVE_GRAPHICS, clock_boot_ns());
+        }
+    }
+    pthread_mutex_unlock(&tracker.lock);
+    return knows;
 }
 
 static bool has_list(const char *uuid) {

@@ -60,9 +60,31 @@ static unsigned holders_of(const struct rings_one *one, uint32_t card, const str
     return n;
 }
 
+/* The driver does not tell a process's share of an instance: it is what the instance itself worked, divided among those on it. Of
+ * the card's energy it counts by the instance's part of the card. Returns how long it worked, as a share of the time; NaN: the card
+ * does not tell that either. */
+static double on_instance(const struct rings_one *one, uint32_t card, const struct ring_process *p, double card_bytes,
+                          int64_t now_ns, struct share_holder *h) {
+    static struct latest latest; /* large; under the lock */
+    for (uint32_t d = 0; p->gi != UINT32_MAX && d < ring_devices(&one->ring); d++) {
+        const struct inventory *inv = ring_inventory(&one->ring, d);
+        int bit = tracker.bit[one->first + d];
+        if (inv->parent != (int32_t)card || (uint32_t)inv->gi != p->gi || (uint32_t)inv->ci != p->ci || bit < 0)
+            continue;
+        if (!ring_latest(&one->ring, d, &latest)) return NAN;
+        uint32_t among = tracker.gpu[bit].processes.count;
+        double works = latest_of(&latest, METRIC_ACTIVE_GRAPHICS, now_ns) / (among ? among : 1);
+        double part = latest_of(&latest, METRIC_MEMORY_TOTAL, now_ns) / card_bytes;
+        if (isnan(h->sm)) h->sm = works * (part > 0 && part < 1 ? part : 1);
+        return works;
+    }
+    return NAN;
+}
+
 static void divide(const struct rings_one *one, uint32_t d, bool is_round, int64_t now_ns) {
     static struct share_holder h[4 * RING_PROCESSES_MAX];
     static const struct ring_process *who[4 * RING_PROCESSES_MAX];
+    static double works[4 * RING_PROCESSES_MAX];
     static struct latest latest;
     int bit = tracker.bit[one->first + d];
     if (bit < 0 || !ring_latest(&one->ring, d, &latest)) return;
@@ -75,13 +97,17 @@ static void divide(const struct rings_one *one, uint32_t d, bool is_round, int64
     double busy = latest_of(&latest, METRIC_UTIL_GPU, now_ns);
     if (busy <= 0 && watts > 0 && !(g->idle_w < watts)) g->idle_w = watts;
     unsigned n = holders_of(one, d, who, ARRAY_LEN(who));
-    for (unsigned i = 0; i < n; i++)
+    double bytes = latest_of(&latest, METRIC_MEMORY_TOTAL, now_ns);
+    for (unsigned i = 0; i < n; i++) {
         h[i] = (struct share_holder){.sm = who[i]->sm == PROCESS_NO_SHARE ? NAN : who[i]->sm / 100.0,
                                      .memory_bytes = who[i]->memory_bytes};
+        works[i] = on_instance(one, d, who[i], bytes, now_ns, &h[i]);
+    }
     struct share_gpu gpu = {.seconds = seconds, .energy_j = watts * seconds, .idle_w = g->idle_w, .busy = busy};
     share_split(&gpu, h, n);
     for (unsigned i = 0; i < n; i++) {
         struct track *t = track_find((int32_t)who[i]->pid);
+        if (!isnan(works[i])) h[i].gpu_seconds = works[i] * seconds;
         if (!t) continue;
         /* What a job does on a GPU that it was not given is not to its credit. */
         bool is_stray = track_is_stray(t, ring_inventory(&one->ring, d), NULL);

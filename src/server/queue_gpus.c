@@ -26,9 +26,16 @@ struct queue_gpu *queue_gpu_find(const struct queue *q, const char *uuid) {
 }
 
 bool queue_gpu_is(const struct queue_gpu *g, const char *word) {
-    char index[16];
-    snprintf(index, sizeof index, "%d", g->index);
-    return strcmp(word, index) == 0 || strcmp(word, g->uuid) == 0;
+    char name[QUEUE_GPU_NAME];
+    queue_gpu_name(g, name);
+    return strcmp(word, name) == 0 || strcmp(word, g->uuid) == 0;
+}
+
+void queue_gpu_name(const struct queue_gpu *g, char ret[QUEUE_GPU_NAME]) {
+    if (g->instance < 0)
+        snprintf(ret, QUEUE_GPU_NAME, "%d", g->index);
+    else
+        snprintf(ret, QUEUE_GPU_NAME, "%d:%d", g->index, g->instance);
 }
 
 struct queue_gpu *queue_gpu_make(struct queue *q, const char *uuid) {
@@ -37,16 +44,25 @@ struct queue_gpu *queue_gpu_make(struct queue *q, const char *uuid) {
     q->gpu = realloc(q->gpu, (q->gpus + 1) * sizeof *q->gpu);
     if (!q->gpu) abort();
     struct queue_gpu *g = &q->gpu[q->gpus++];
-    *g = (struct queue_gpu){.index = -1, .temp_c = NAN, .is = {.verdict = OCCUPANCY_UNKNOWN}};
+    *g = (struct queue_gpu){.index = -1, .instance = -1, .temp_c = NAN, .is = {.verdict = OCCUPANCY_UNKNOWN}};
     snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
     return g;
 }
 
-/* A card that is cut into instances is given away by nobody as a whole. */
+/* A card that is cut into instances is given away by these, not as a whole. */
 static bool has_instances(const struct live_node *n, uint16_t device) {
     for (uint16_t i = 0; i < n->devices; i++)
         if (n->device[i].is_known && n->device[i].is.parent == device) return true;
     return false;
+}
+
+/* Which of its card's, in the driver's order. */
+static int instance_of(const struct live_node *n, uint16_t device) {
+    int32_t parent = n->device[device].is.parent;
+    int before = 0;
+    if (parent < 0) return -1;
+    for (uint16_t i = 0; i < device; i++) before += n->device[i].is_known && n->device[i].is.parent == parent;
+    return before;
 }
 
 static uint64_t memory_of(const struct live_node *n, const struct live_device *d) {
@@ -67,16 +83,19 @@ static int by_place(const void *a, const void *b) {
     const struct queue_gpu *x = a, *y = b;
     int order = strcmp(x->node, y->node);
     if (order) return order;
-    return x->index != y->index ? (x->index > y->index) - (x->index < y->index) : strcmp(x->uuid, y->uuid);
+    if (x->index != y->index) return (x->index > y->index) - (x->index < y->index);
+    return x->instance != y->instance ? (x->instance > y->instance) - (x->instance < y->instance)
+                                      : strcmp(x->uuid, y->uuid);
 }
 
 static void read_node(struct queue *q, const struct live_node *n) {
     for (uint16_t i = 0; i < n->devices; i++) {
         const struct live_device *d = &n->device[i];
-        if (!d->is_known || live_is_instance(d) || has_instances(n, i)) continue;
+        if (!d->is_known || has_instances(n, i)) continue;
         struct queue_gpu *g = queue_gpu_make(q, d->is.uuid);
         snprintf(g->node, sizeof g->node, "%s", n->name);
         g->index = d->is.index;
+        g->instance = instance_of(n, i);
         g->is_here = n->link && n->is_welcomed;
         read_figures(g, n, d);
     }

@@ -56,26 +56,34 @@ static const char *const parents[QUEUE_PARENT_COUNT] = {[QUEUE_OF_REPEAT] = "rep
 /* ---- a job ---- */
 
 static void put_gpus(struct buf *b, const struct queue *q, const char *uuids) {
-    AUTO(buf_done) struct buf indices = {0};
+    AUTO(buf_done) struct buf indices = {0}, names = {0};
     json_key(b, "gpu_uuids");
     json_open(b, '[');
     json_open(&indices, '[');
+    json_open(&names, '[');
     while (uuids && *uuids) {
         char uuid[96];
         size_t n = strcspn(uuids, ",");
         snprintf(uuid, sizeof uuid, "%.*s", (int)(n < sizeof uuid ? n : sizeof uuid - 1), uuids);
         const struct queue_gpu *g = queue_gpu_find(q, uuid);
         json_str(b, uuid);
-        if (g && g->index >= 0)
+        char name[QUEUE_GPU_NAME] = "";
+        if (g && g->index >= 0) {
+            queue_gpu_name(g, name);
             json_int(&indices, g->index);
-        else
+        } else {
             json_nil(&indices);
+        }
+        json_str(&names, *name ? name : uuid);
         uuids += n + (uuids[n] == ',');
     }
     json_close(b, ']');
     json_close(&indices, ']');
     json_key(b, "gpu_indices");
     buf_puts(b, indices.s);
+    json_close(&names, ']');
+    json_key(b, "gpu_names");
+    buf_puts(b, names.s);
 }
 
 static void put_insight(struct buf *b, const struct job_spec *s, const struct wire_run *w, int gpus, int64_t now_ns) {
@@ -130,7 +138,8 @@ static void put_run(struct buf *b, const struct queue *q, const struct job_spec 
     put_text(b, "reason", why != JOB_BY_ITSELF && why < JOB_REASON_COUNT ? job_reason_text((enum job_reason)why) : "");
     put_text(b, "text", w->text);
     json_pair_bool(b, "again", r->again);
-    put_real(b, "gpu_seconds", w->gpu_seconds, 0.001);
+    bool is_seen = w->gpu_seconds > 0 || isfinite(w->gpu_ratio); /* else nobody could tell: that is not none */
+    put_real(b, "gpu_seconds", is_seen ? w->gpu_seconds : NAN, 0.001);
     put_real(b, "energy_joules", w->energy_joules, 0.1);
     put_real(b, "cpu_seconds", w->cpu_seconds, 0.001);
     put_real(b, "gpu_utilization_ratio", w->gpu_ratio, 0.001);
@@ -349,6 +358,9 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
     json_open(b, '{');
     json_pair_str(b, "uuid", g->uuid);
     json_pair_int(b, "index", g->index);
+    char name[QUEUE_GPU_NAME];
+    queue_gpu_name(g, name);
+    json_pair_str(b, "name", name);
     json_pair_str(b, "node", g->node);
     enum occupancy o = !g->is_here ? OCCUPANCY_UNKNOWN : g->cordon ? OCCUPANCY_CORDONED : (enum occupancy)g->is.verdict;
     json_key(b, "held_by");

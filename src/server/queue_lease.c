@@ -115,7 +115,7 @@ enum queue_gpu_state queue_gpu_now(struct queue *q, const char *node, int index)
     queue_gpus_read(q);
     for (size_t i = 0; i < q->gpus; i++) {
         const struct queue_gpu *g = &q->gpu[i];
-        if (g->index != index || strcmp(g->node, node) != 0) continue;
+        if (g->index != index || g->instance >= 0 || strcmp(g->node, node) != 0) continue;
         bool is_held = false;
         for (size_t k = 0; k < q->count && !is_held; k++)
             for (const struct queue_run *r = q->job[k]->runs; r && !is_held; r = r->next)

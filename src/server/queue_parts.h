@@ -55,16 +55,6 @@ void queue_settle_soon(struct queue *q);
 void queue_flush_free(struct flush *f);
 void queue_run_row(const struct queue_run *r, struct buf *gpus, struct queue_run_row *ret);
 
-/* ---- queue_gpus.c ---- */
-void queue_gpus_read(struct queue *q); /* from live, where that changed */
-struct queue_gpu *queue_gpu_find(const struct queue *q, const char *uuid);
-struct queue_gpu *queue_gpu_make(struct queue *q, const char *uuid); /* the same, and never NULL */
-/* Whether a word of a scope (UUID or index) means this GPU. */
-bool queue_gpu_is(const struct queue_gpu *g, const char *word);
-bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s);
-int queue_take_free(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
-void queue_gpus_done(struct queue *q);
-
 /* ---- queue_report.c ---- */
 double queue_run_worth(const struct queue *q, const struct queue_run *r); /* in GPUs: a share of one is less than 1 */
 

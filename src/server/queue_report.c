@@ -21,7 +21,8 @@ double queue_run_worth(const struct queue *q, const struct queue_run *r) {
 static bool so_far(const struct queue *q, const struct queue_run *r, int64_t from_ns, int64_t to_ns, int64_t now_ns,
                    struct queue_report_row *ret) {
     int64_t begun_ns = r->granted_ns < now_ns ? r->granted_ns : now_ns, first_ns = begun_ns, last_ns = now_ns;
-    if (r->state == JOB_GRANTED || !isfinite(r->of.gpu_seconds)) return false;
+    bool is_told = r->now.key.attempt || isfinite(r->of.gpu_seconds);
+    if (r->state == JOB_GRANTED || !is_told) return false;
     if (first_ns < from_ns) first_ns = from_ns;
     if (last_ns > to_ns) last_ns = to_ns;
     if (last_ns <= first_ns) return false;
@@ -29,7 +30,7 @@ static bool so_far(const struct queue *q, const struct queue_run *r, int64_t fro
     double part = held_s / ((double)(now_ns - begun_ns) / NS_PER_S);
     *ret = (struct queue_report_row){.user = r->job->user,
                                      .held_s = held_s * queue_run_worth(q, r),
-                                     .used_s = r->of.gpu_seconds * part,
+                                     .used_s = isfinite(r->of.gpu_seconds) ? r->of.gpu_seconds * part : 0,
                                      .energy_j = isfinite(r->of.energy_joules) ? r->of.energy_joules * part : 0,
                                      .running = 1};
     return true;

@@ -144,7 +144,8 @@ const char *queue_only_node(struct queue *q) {
 void queue_each_gpu(struct queue *q, const char *node, queue_gpu_fn each, void *ctx) {
     queue_gpus_read(q);
     for (size_t i = 0; i < q->gpus; i++)
-        if (!node || strcmp(q->gpu[i].node, node) == 0) each(ctx, q->gpu[i].uuid, q->gpu[i].index);
+        if (q->gpu[i].instance < 0 && (!node || strcmp(q->gpu[i].node, node) == 0))
+            each(ctx, q->gpu[i].uuid, q->gpu[i].index);
 }
 
 void queue_reserves_changed(struct queue *q) { queue_want_pass(q); }

@@ -6,6 +6,7 @@
 
 #include "base/crash_point.h"
 #include "base/number.h"
+#include "model/gpu_part.h"
 #include "server/queue_own.h"
 #include "server/queue_spawn.h"
 
@@ -13,6 +14,15 @@
 #define STAGED_NS (60 * NS_PER_S) /* the next frame of a submission is waited for so long */
 
 /* ---- what this machine can never run ---- */
+
+/* How many instances a card is cut into; 0: it is not, or there is none of this index. */
+static int parts_of(const struct queue *q, const char *node, const char *index) {
+    int parts = 0;
+    for (size_t i = 0; i < q->gpus; i++)
+        parts += q->gpu[i].instance >= 0 && strcmp(q->gpu[i].node, node) == 0 &&
+                 strspn(index, "0123456789") == strlen(index) && atoi(index) == q->gpu[i].index;
+    return parts;
+}
 
 static int check_scope(const struct queue *q, const struct job_spec *s, const char *node, struct error *e) {
     for (const char *w = NULL; (w = job_word_next(&s->scope, w));) {
@@ -23,7 +33,12 @@ static int check_scope(const struct queue *q, const struct job_spec *s, const ch
             is_there |= queue_gpu_is(&q->gpu[i], w);
             if (q->gpu[i].index > most) most = q->gpu[i].index;
         }
-        if (!is_there) return fail(e, -EINVAL, "scope: there is no GPU %.60s on %s (0 to %d)", w, node, most);
+        if (is_there) continue;
+        if (parts_of(q, node, w))
+            return fail(e, -EINVAL,
+                        "scope: GPU %.10s of %s is cut into MIG instances: name one, from %.10s:0 to %.10s:%d", w, node,
+                        w, w, parts_of(q, node, w) - 1);
+        return fail(e, -EINVAL, "scope: there is no GPU %.60s on %s (0 to %d)", w, node, most);
     }
     return 0;
 }
@@ -35,9 +50,17 @@ bool queue_gpu_in_scope(const struct queue_gpu *g, const struct job_spec *s) {
     return false;
 }
 
+bool queue_gpu_does(const struct queue *q, const struct queue_gpu *g, const struct job_spec *s) {
+    bool has_cards = false;
+    for (size_t i = 0; i < q->gpus && g->instance >= 0; i++)
+        has_cards |= q->gpu[i].instance < 0 && strcmp(q->gpu[i].node, g->node) == 0;
+    return queue_gpu_in_scope(g, s) && (g->instance < 0 || plan_part_does(s->gpus, s->memory_bytes | s->share_bytes,
+                                                                          s->scope.count > 0, has_cards));
+}
+
 int queue_admit(struct queue *q, const struct job_spec *s, const char *node, struct error *e) {
     uint64_t largest = 0, wanted = s->memory_bytes > s->share_bytes ? s->memory_bytes : s->share_bytes;
-    int gpus = 0, scoped = 0, fit = 0;
+    int gpus = 0, parts = 0, scoped = 0, fit = 0;
     if (q->gpus && !q->gpu[0].memory_bytes) q->is_gpus_old = true; /* told after its node was welcomed */
     queue_gpus_read(q);
     int r = check_scope(q, s, node, e);
@@ -45,13 +68,16 @@ int queue_admit(struct queue *q, const struct job_spec *s, const char *node, str
     for (size_t i = 0; i < q->gpus; i++) {
         const struct queue_gpu *g = &q->gpu[i];
         if (strcmp(g->node, node) != 0) continue;
-        gpus++;
-        if (!queue_gpu_in_scope(g, s)) continue;
+        gpus += g->instance < 0 || queue_gpu_does(q, g, s);
+        parts += g->instance >= 0;
+        if (!queue_gpu_does(q, g, s)) continue;
         scoped++;
         if (g->memory_bytes > largest) largest = g->memory_bytes;
         fit += !g->memory_bytes || g->memory_bytes >= wanted; /* not read yet: nobody knows better */
     }
-    if (s->gpus > gpus) return fail(e, -EINVAL, "gpus: %d are wanted, and %s has %d", s->gpus, node, gpus);
+    if (s->gpus > gpus)
+        return fail(e, -EINVAL, "gpus: %d are wanted, and %s has %d%s", s->gpus, node, gpus,
+                    parts ? "; MIG instances are given one by one, or by name (0:1)" : "");
     if (s->gpus > scoped) return fail(e, -EINVAL, "gpus: %d are wanted, and the scope has %d", s->gpus, scoped);
     if (s->gpus > fit) {
         char have[32], want[32];
@@ -78,7 +104,7 @@ const char *queue_node_for(struct queue *q, const struct job_spec *s) {
         int fit = 0, free_now = 0;
         for (size_t k = 0; k < q->gpus; k++) {
             const struct queue_gpu *g = &q->gpu[k];
-            if (!g->is_here || strcmp(g->node, n->name) != 0 || !queue_gpu_in_scope(g, s)) continue;
+            if (!g->is_here || strcmp(g->node, n->name) != 0 || !queue_gpu_does(q, g, s)) continue;
             fit++;
             free_now += g->is.verdict == OCCUPANCY_FREE;
         }

@@ -12,10 +12,10 @@ static bool is_lent(const struct queue *q, const struct queue_gpu *g) {
     return g->is_lent || (*q->settings->watchmen_listen && g->is.since_ns < q->begun_ns);
 }
 
-static bool could_have(const struct queue_job *j, const struct queue_gpu *g) {
+static bool could_have(const struct queue *q, const struct queue_job *j, const struct queue_gpu *g) {
     uint32_t active = j->counts[JOB_GRANTED] + j->counts[JOB_RUNNING] + j->counts[JOB_ENDING];
     if (!j->counts[JOB_WAITING] || j->is_held || j->after_count || (j->at_once && active >= j->at_once)) return false;
-    return strcmp(j->node, g->node) == 0 && queue_gpu_in_scope(g, &j->spec) && j->spec.memory_bytes <= g->memory_bytes;
+    return strcmp(j->node, g->node) == 0 && queue_gpu_does(q, g, &j->spec) && j->spec.memory_bytes <= g->memory_bytes;
 }
 
 /* GPUs that each user has, by his number. */
@@ -41,7 +41,7 @@ static bool is_wanted(const struct queue *q, const struct queue_gpu *g, const in
             for (uint16_t k = 0; k < r->gpus; k++)
                 if (strcmp(r->uuid[k], g->uuid) == 0) return q->job[i]->origin != QUEUE_BY_WATCHMEN;
     for (size_t i = 0; i < q->count; i++)
-        if (could_have(q->job[i], g) && !is_at_limit(q, q->job[i], held)) return true;
+        if (could_have(q, q->job[i], g) && !is_at_limit(q, q->job[i], held)) return true;
     return false;
 }
 

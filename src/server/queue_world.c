@@ -29,6 +29,8 @@ static void gpus_make(struct queue *q, struct queue_world *w) {
         if (i && strcmp(g->node, q->gpu[i - 1].node) != 0) node = (uint32_t)i;
         w->gpu[i] = (struct plan_gpu){.node = node,
                                       .index = g->index,
+                                      .is_part = g->instance >= 0,
+                                      .part = g->instance,
                                       .memory_bytes = g->memory_bytes,
                                       .is_here = g->is_here,
                                       .verdict = g->cordon ? OCCUPANCY_CORDONED : (enum occupancy)g->is.verdict,

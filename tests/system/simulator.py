@@ -90,7 +90,8 @@ class Simulator:
                        env=self.env, cwd=ROOT / "tests/system")
 
     def task(self, *args, **more):
-        task = subprocess.Popen([BUILD / "sim/gpusim-task", *map(str, args)], env=self.env, stdout=subprocess.DEVNULL, **more)
+        more.setdefault("env", self.env)
+        task = subprocess.Popen([BUILD / "sim/gpusim-task", *map(str, args)], stdout=subprocess.DEVNULL, **more)
         self.tasks.append(task)
         return task
 

@@ -104,6 +104,22 @@ def test_a_killed_task_is_gone_at_once(tmp_path):
         wait_for(lambda: tasks_on(s, 0) == 0, "the task is gone", 1)
 
 
+def test_a_task_uses_what_is_visible_to_it(tmp_path):
+    with Simulator(tmp_path, "--model", "h200:3,a100", "--mig") as s:
+        gpus = s.facts()["gpus"]
+        part = gpus[3]["mig"][1]
+        for visible, args, want in (("2,1", (), [1, 2]), (gpus[1]["uuid"], (), [1]), (part["uuid"], (), [3]), ("1,9,2", (), [1]), ("2", ("--gpu", 0), [0])):
+            t = s.task(*args, "--forever", "--memory", "1G", env={**s.env, "CUDA_VISIBLE_DEVICES": visible})
+            wait_for(lambda: [i for i in range(4) if any(p["pid"] == t.pid for p in s.gpu(i)["processes"])] == want, f"{visible}: on {want}")
+            if visible == part["uuid"]:
+                assert [p["gi"] for p in s.gpu(3)["processes"]] == [part["gi"]]
+            t.kill()
+            t.wait()
+        for visible in ("", "9", "GPU-none"):
+            r = run(TASK, "--work", "0.1", GPUSIM_DIR=str(s.dir), CUDA_VISIBLE_DEVICES=visible)
+            assert r.returncode == 1 and "no GPU is visible" in r.stderr
+
+
 @pytest.mark.parametrize("args, sentence", [
     (["--gpu", "3"], "GPU 3: no such GPU, there are 1"),
     (["--memory", "200G"], "out of memory on GPU 0: 204800 MiB asked"),

@@ -67,9 +67,9 @@ static void lines(void **state) {
         {"{\"id\":17,\"state\":\"waiting\",\"starts_at\":1763200001}",                                            "job 17 waits, starts any moment",      NULL,                                                                                125},
         {"{\"id\":17,\"state\":\"held\",\"why\":\"job 16 has not ended\"}",                                       "job 17 is held: job 16 has not ended",
          NULL,                                                                                                                                                                                                                                 125},
-        {"{\"id\":17,\"state\":\"running\",\"gpu_indices\":[0,1]}",                                               "",                                     NULL,                                                                                125},
+        {"{\"id\":17,\"state\":\"running\",\"gpu_names\":[\"0\",\"1\"]}",                                         "",                                     NULL,                                                                                125},
         {"{\"id\":17,\"state\":\"done\",\"exit_code\":0,\"started\":1763199280,\"ended\":1763200000,"
-         "\"gpu_indices\":[0,1],\"insight\":\"GPU 23 % busy\"}",                                         "",                                     "job 17: done after 12 min on GPU 0,1: GPU 23 % busy",                               0  },
+         "\"gpu_names\":[\"0\",\"1\"],\"insight\":\"GPU 23 % busy\"}",                                   "",                                     "job 17: done after 12 min on GPU 0,1: GPU 23 % busy",                               0  },
         {"{\"id\":17,\"state\":\"failed\",\"exit_code\":3,\"started\":1763199998,\"ended\":1763200000}",          "",
          "job 17: failed (exit code 3) after 2 s",                                                                                                                                                                                             3  },
         {"{\"id\":17,\"state\":\"failed\",\"exit_code\":null,\"signal\":9}",                                      "",                                     "job 17: failed (signal 9, Killed)",
@@ -106,11 +106,12 @@ static void lines(void **state) {
 
 /* Of an array: what is said of one number is that of its last try. */
 static void elements(void **state) {
-    static const char document[] = "{\"id\":17,\"state\":\"running\",\"elements\":{\"total\":4,\"running\":1,"
-                                   "\"failed\":1,\"waiting\":2},\"runs\":["
-                                   "{\"id\":17,\"element\":1,\"attempt\":1,\"state\":\"failed\",\"exit_code\":3},"
-                                   "{\"id\":17,\"element\":2,\"attempt\":2,\"state\":\"running\",\"gpu_indices\":[1]},"
-                                   "{\"id\":17,\"element\":2,\"attempt\":1,\"state\":\"failed\",\"exit_code\":9}]}";
+    static const char document[] =
+        "{\"id\":17,\"state\":\"running\",\"elements\":{\"total\":4,\"running\":1,"
+        "\"failed\":1,\"waiting\":2},\"runs\":["
+        "{\"id\":17,\"element\":1,\"attempt\":1,\"state\":\"failed\",\"exit_code\":3},"
+        "{\"id\":17,\"element\":2,\"attempt\":2,\"state\":\"running\",\"gpu_names\":[\"1\"]},"
+        "{\"id\":17,\"element\":2,\"attempt\":1,\"state\":\"failed\",\"exit_code\":9}]}";
     static const struct {
         int64_t element;
         const char *state;

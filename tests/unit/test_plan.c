@@ -213,6 +213,44 @@ static void memory_and_fit(void **state) {
     assert_string_equal(e.text, "memory: no GPU has 100.0 GiB; the largest has 80.0 GiB");
 }
 
+/* Card 0 is whole, the second is cut into three: of 10, 20 and 40 GiB. */
+static void world_with_parts(void) {
+    world(1, 4);
+    for (int i = 0; i < 3; i++) {
+        now.gpu[1 + i].index = 1;
+        now.gpu[1 + i].is_part = true;
+        now.gpu[1 + i].part = i;
+        now.gpu[1 + i].memory_bytes = (10ull << i) * GIB;
+    }
+    now.gpu[0].memory_bytes = 80 * GIB;
+}
+
+static void parts_of_cards(void **state) {
+    world_with_parts();
+    job(1), job(1); /* who asks for a card gets a card */
+    EXPECT("1:0");
+    WHY(&now.job[1], "1 GPU is needed and 0 of 1 are free; 1 held by jobs", "", -1);
+    world_with_parts();
+    job(1)->memory_bytes = 15 * GIB;
+    job(1)->memory_bytes = 15 * GIB;
+    job(1)->memory_bytes = 15 * GIB; /* the smallest that suffices */
+    EXPECT("1:2 2:3 3:0");
+    world_with_parts();
+    job(2); /* several only by name: one process cannot see two */
+    EXPECT("");
+    exactly("1,3");
+    EXPECT("2:1,3");
+    world_with_parts();
+    job(1)->share_bytes = 8 * GIB;
+    EXPECT("1:1");
+    run("3", 60);
+    WHY(exactly("3"), "GPU 1:2 is held by job 101 of ada for about 60 s", "now on GPU 0 instead of GPU 1:2", 60);
+    world(1, 2); /* where every card is cut, everybody gets instances */
+    now.gpu[0].is_part = now.gpu[1].is_part = true;
+    job(1), job(1);
+    EXPECT("1:0 2:1");
+}
+
 static void nodes_are_filled(void **state) {
     world(2, 4);
     run("4,5", 0);
@@ -525,6 +563,7 @@ int main(void) {
         cmocka_unit_test(every_kind_is_kept),
         cmocka_unit_test(exact_goes_past),
         cmocka_unit_test(memory_and_fit),
+        cmocka_unit_test(parts_of_cards),
         cmocka_unit_test(nodes_are_filled),
         cmocka_unit_test(cool_first),
         cmocka_unit_test(listed_order),

@@ -318,7 +318,7 @@ static void impossible(void **state) {
     X(struct wire_stop, stop, wire_put_stop(&b, &v), v.grace_ns = -1)                                                  \
     X(struct wire_run, run, wire_put_run(&b, &v), v.state = RUN_ENDED + 1)                                             \
     X(struct wire_run, run, wire_put_run(&b, &v), v.state = RUN_RUNNING) /* and yet with an exit */                    \
-    X(struct wire_run, run, wire_put_run(&b, &v), v.gpu_seconds = NAN)                                                 \
+    X(struct wire_run, run, wire_put_run(&b, &v), v.energy_joules = NAN)                                               \
     X(struct wire_run, run, wire_put_run(&b, &v), v.gpu_ratio = 1.5)                                                   \
     X(struct wire_run, run, wire_put_run(&b, &v), v.cpu_ratio = -1)                                                    \
     X(struct wire_run, run, wire_put_run(&b, &v), v.signal = 65)                                                       \

@@ -6,7 +6,7 @@ import { endWords, fieldOf, jobKey, jobNumber, layPlan, mayControl, mood, NO_WIS
 const GIB = 2 ** 30;
 const job = (over: Partial<Job> = {}): Job => ({
   id: 17, element: null, name: 'train', state: 'waiting', state_text: null, account: null, granted: null, user: 'ada', uid: 1000, origin: 'command', parent: null, ui: null, command: ['train'], image: null, gpus: 1, scope: [], memory_bytes: null,
-  share_bytes: null, priority: 0, submitted: 100, started: null, ended: null, finish_by: null, time_limit_s: null, retries: 0, attempt: 0, node: null, gpu_uuids: [], gpu_indices: [],
+  share_bytes: null, priority: 0, submitted: 100, started: null, ended: null, finish_by: null, time_limit_s: null, retries: 0, attempt: 0, node: null, gpu_uuids: [], gpu_indices: [], gpu_names: [],
   exit_code: null, signal: null, reason: null, text: null, labels: {}, after: [], array: null, place: 1, why: null, starts_at: null, sooner: null, insight: null, gpu_seconds: null,
   energy_joules: null, cpu_seconds: null, memory_peak_bytes: null, gpu_utilization_ratio: null, cpu_ratio: null, memory_now_bytes: null, host_now_bytes: null, host_peak_bytes: null,
   disk_read_bytes: null, disk_written_bytes: null, log_bytes: null, ...over,
@@ -65,7 +65,7 @@ test('jobs: bars of the plan lie where their times are, and an end that nobody k
 });
 
 test('jobs: the plan has names, and GPUs that are nobody\'s to give', () => {
-  const gpu = { index: 0, node: 'lab', held_by: [], user: null, pid: null, memory_bytes: null, since: 50, idle_since: null, outside: null, ends: null, cordon: null, cordoned_by: null };
+  const gpu = { index: 0, name: '0', node: 'lab', held_by: [], user: null, pid: null, memory_bytes: null, since: 50, idle_since: null, outside: null, ends: null, cordon: null, cordoned_by: null };
   const q: Queue = {
     time: 100, waiting: [job({ id: 2, name: 'later' })], waiting_count: 1, running: [job({ id: 1, name: 'runs', state: 'running' })],
     gpus: [{ ...gpu, uuid: 'GPU-a', verdict: 'free', verdict_text: 'is free', held_by: [1] }, { ...gpu, uuid: 'GPU-b', verdict: 'foreign', verdict_text: 'is used', user: 'bob', pid: 7 }, { ...gpu, uuid: 'GPU-c', verdict: 'cordoned', verdict_text: 'was taken out of service', cordon: 'fan' }],

@@ -259,6 +259,7 @@ export interface Job {
   node: string | null;
   gpu_uuids: string[];
   gpu_indices: number[];
+  gpu_names: string[]; // "3", of an instance "3:1"
   exit_code: number | null;
   signal: number | null;
   reason: string | null;
@@ -288,7 +289,7 @@ export interface Job {
 }
 
 /** What a job would come to that is not handed in yet. */
-export interface Trial extends Pick<Job, 'name' | 'gpus' | 'time_limit_s' | 'finish_by' | 'array' | 'gpu_uuids' | 'gpu_indices' | 'why' | 'place' | 'starts_at' | 'sooner'> {
+export interface Trial extends Pick<Job, 'name' | 'gpus' | 'time_limit_s' | 'finish_by' | 'array' | 'gpu_uuids' | 'gpu_indices' | 'gpu_names' | 'why' | 'place' | 'starts_at' | 'sooner'> {
   starts_now: boolean;
 }
 
@@ -303,6 +304,7 @@ export interface PlanBar {
 export interface QueueGpu {
   uuid: string;
   index: number;
+  name: string; // as people call it: "3", of an instance "3:1"
   node: string;
   held_by: number[];
   verdict: string;

@@ -9,7 +9,7 @@ import { ago, clock } from '../format/times';
 import { useAsk } from '../live/ask';
 import { useClock, useTopics } from '../live/hooks';
 import { goQuery, href, usePlace } from '../live/route';
-import { JobName, JobState, onWords, wantsWords } from '../parts/job_state';
+import { gpuHref, JobName, JobState, onWords, wantsWords } from '../parts/job_state';
 import { Plan } from '../parts/plan';
 import { say } from '../parts/say';
 import { Busy, PageHead, Problem, Segment, useTitle } from '../parts/small';
@@ -131,7 +131,7 @@ function Taken({ gpus, now }: { gpus: QueueGpu[]; now: number }): JSX.Element | 
   return (
     <section class="panel" aria-label="Not to be given away">
       <header><h2>Not to be given away</h2><p class="sub">used by somebody outside the queue, out of service, too hot or lost</p></header>
-      <ul class="rows">{rows.map((g) => <li key={g.uuid}><span><a class="link" href={href(`gpus/${g.uuid}`)}>GPU {g.index}</a> {takenWords(g, now)}</span></li>)}</ul>
+      <ul class="rows">{rows.map((g) => <li key={g.uuid}><span><a class="link" href={gpuHref(g)}>GPU {g.name}</a> {takenWords(g, now)}</span></li>)}</ul>
     </section>
   );
 }

@@ -1,6 +1,6 @@
 // A job's state, and what it is called, as every table shows them.
 import type { JSX } from 'preact';
-import type { Job } from '../api/types';
+import type { Job, QueueGpu } from '../api/types';
 import { jobNumber, JOB_SIGNS, mood, wants } from '../format/jobs';
 import { href } from '../live/route';
 import { store } from '../live/store';
@@ -19,7 +19,13 @@ export function JobName({ job }: { job: Job }): JSX.Element {
 
 export const wantsWords = (job: Job): string => wants(job, (uuid) => store.picture.gpus.get(uuid)?.index);
 
-export function onWords(job: Pick<Job, 'gpu_indices' | 'gpu_uuids'>): string {
-  const numbers = job.gpu_indices.length && job.gpu_indices.every((n) => n !== null) ? job.gpu_indices : job.gpu_uuids.flatMap((u) => store.picture.gpus.get(u)?.index ?? []);
-  return numbers.length ? `GPU ${numbers.join(', ')}` : '';
+export function onWords(job: Pick<Job, 'gpu_indices' | 'gpu_names' | 'gpu_uuids'>): string {
+  const names = job.gpu_indices.every((n) => n !== null) ? job.gpu_names : job.gpu_uuids.flatMap((u) => store.picture.gpus.get(u)?.index ?? []);
+  return names.length ? `GPU ${names.join(', ')}` : '';
+}
+
+/** Of an instance the page of its card. */
+export function gpuHref(gpu: Pick<QueueGpu, 'uuid' | 'node' | 'index'>): string {
+  const card = store.picture.gpus.get(gpu.uuid) ?? [...store.picture.gpus.values()].find((g) => g.node === gpu.node && g.index === gpu.index);
+  return href(`gpus/${card?.uuid ?? gpu.uuid}`);
 }
