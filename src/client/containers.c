@@ -14,7 +14,7 @@
 #include "client/settings_load.h"
 #include "model/container_spec_json.h"
 
-enum { ANSWER_MS = 180000, FOLLOW_MS = 500 };
+enum { ANSWER_MS = 180000 };
 
 int containers_ask(const char *dir, const struct wire_container_call *call, struct buf *ret,
                    struct wire_container_answer *ret_answer, struct error *e) {
@@ -45,16 +45,22 @@ struct asked {
     size_t words;
     double tail;
     bool is_json, follows, is_sure;
+    int code; /* of a shell */
     struct buf out;
 };
+
+static int name_of(const struct asked *a, struct wire_container_call *ret, struct error *e) {
+    if (strlen(a->of) >= sizeof ret->of) return fail(e, -EINVAL, "\"%.60s\" is no name or id of a container", a->of);
+    snprintf(ret->of, sizeof ret->of, "%s", a->of);
+    return 0;
+}
 
 static int ask(const struct asked *a, enum container_verb verb, const struct buf *record, struct buf *ret,
                struct error *e) {
     struct wire_container_call call = {.verb = (uint8_t)verb, .is_shared = a->flags.is_shared};
     struct wire_container_answer answer;
-    if (a->of && strlen(a->of) >= sizeof call.of)
-        return fail(e, -EINVAL, "\"%.60s\" is no name or id of a container", a->of);
-    snprintf(call.of, sizeof call.of, "%s", a->of ? a->of : "");
+    int r = a->of ? name_of(a, &call, e) : 0;
+    if (r < 0) return r;
     if (record) call.record = (const uint8_t *)record->s, call.record_len = record->len;
     return containers_ask(a->dir, &call, ret, &answer, e);
 }
@@ -148,18 +154,20 @@ static int spec(struct asked *a, struct error *e) {
 }
 
 static int logs(struct asked *a, struct error *e) {
-    struct wire_container_call call = {.verb = CONTAINER_VERB_LOG, .lines = (uint32_t)a->tail};
+    struct wire_container_call call = {.verb = a->follows ? CONTAINER_VERB_FOLLOW : CONTAINER_VERB_LOG,
+                                       .lines = (uint32_t)a->tail};
     struct wire_container_answer answer = {0};
-    snprintf(call.of, sizeof call.of, "%.71s", a->of);
-    for (;;) {
-        int r = containers_ask(a->dir, &call, &a->out, &answer, e);
-        if (r < 0) return r;
-        if (!a->follows || answer.is_over) return 0;
-        if (output_write(&a->out) < 0) return fail(e, -EPIPE, "standard output");
-        call.since_ns = answer.since_ns;
-        call.lines = 0;
-        clock_sleep_until(clock_boot_ns() + FOLLOW_MS * NS_PER_MS);
-    }
+    int r = name_of(a, &call, e);
+    if (r < 0) return r;
+    return a->follows ? containers_session(a->dir, &call, &a->code, e)
+                      : containers_ask(a->dir, &call, &a->out, &answer, e);
+}
+
+/* Its exit code becomes ours. */
+static int shell(struct asked *a, struct error *e) {
+    struct wire_container_call call = {.verb = CONTAINER_VERB_SHELL};
+    int r = name_of(a, &call, e);
+    return r < 0 ? r : containers_session(a->dir, &call, &a->code, e);
 }
 
 static const struct verb {
@@ -177,6 +185,7 @@ static const struct verb {
     {"edit",    "NAME",  edit,      true },
     {"show",    "NAME",  spec,      false},
     {"logs",    "NAME",  logs,      false},
+    {"shell",   "NAME",  shell,     false},
 };
 
 static const struct verb *verb_find(const char *name) {
@@ -187,7 +196,8 @@ static const struct verb *verb_find(const char *name) {
 
 static int check_words(const struct verb *v, const struct flags *f, bool has_command, struct error *e) {
     if (!v)
-        return fail(e, -EINVAL, "%.40s: there is list, images, add, start, stop, restart, remove, edit, show and logs",
+        return fail(e, -EINVAL,
+                    "%.40s: there is list, images, add, start, stop, restart, remove, edit, show, logs and shell",
                     f->words[0]);
     size_t most = v->word ? 2 : 1;
     if (v->word && f->word_count < 2) return fail(e, -EINVAL, "%s what? It needs %s", v->name, v->word);
@@ -199,7 +209,7 @@ static int check_words(const struct verb *v, const struct flags *f, bool has_com
 static int run_verb(const struct command *self, const struct verb *v, struct asked *a) {
     struct error e = {0};
     int r = v->run(a, &e);
-    int code = r < 0 ? command_fail(self, &e, error_exit_code(r)) : output_exit(&a->out);
+    int code = r < 0 ? command_fail(self, &e, error_exit_code(r)) : a->code ? a->code : output_exit(&a->out);
     buf_done(&a->out);
     return code;
 }
@@ -234,15 +244,16 @@ static int run(const struct command *self, int argc, char **argv) {
 
 const struct command command_containers = {
     .name = "containers",
-    .summary = "GPU containers of this machine: list, add, start, stop, change, remove, logs",
+    .summary = "GPU containers of this machine: list, add, start, stop, change, remove, logs, shell",
     .run = run,
-    .words = "list images add start stop restart remove edit show logs",
+    .words = "list images add start stop restart remove edit show logs shell",
     .help = "usage: gpumgr containers [list | images] [--json]\n"
             "       gpumgr containers add IMAGE [flags] [-- COMMAND...]\n"
             "       gpumgr containers start | stop | restart | remove NAME [--yes]\n"
             "       gpumgr containers edit NAME [flags] [--yes] [-- COMMAND...]\n"
             "       gpumgr containers show NAME\n"
             "       gpumgr containers logs NAME [--tail N] [--follow]\n"
+            "       gpumgr containers shell NAME\n"
             "\n"
             "All containers that have to do with GPUs, also those that were started elsewhere, running or not. One "
             "that is\n"

@@ -10,6 +10,10 @@
 int containers_ask(const char *dir, const struct wire_container_call *call, struct buf *ret,
                    struct wire_container_answer *ret_answer, struct error *e) MUST_CHECK;
 
+/* A log that is followed (FOLLOW), or a shell: until it ends, with the shell's exit code. */
+int containers_session(const char *dir, const struct wire_container_call *call, int *ret_code, struct error *e)
+    MUST_CHECK;
+
 /* Flags of `add` and `edit`, and the JSON that the API has for them. */
 struct containers_flags {
     const char *image, *name, *gpus, *gpu, *cwd, *deadline, *period, *ui, *restart;

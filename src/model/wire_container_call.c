@@ -45,7 +45,6 @@ void wire_put_container_call(struct buf *b, const struct wire_container_call *c)
     out_u8(b, c->is_shared);
     out_text(b, c->of);
     out_u32(b, c->lines);
-    out_i64(b, c->since_ns);
     put_bytes(b, c->record, c->record_len);
     wire_end(b, from);
 }
@@ -62,7 +61,6 @@ int wire_get_container_call(const struct wire_frame *f, struct wire_container_ca
     c.is_shared = get_flag(&in);
     in_text(&in, c.of, sizeof c.of);
     c.lines = in_u32(&in);
-    c.since_ns = in_i64(&in);
     c.record = get_bytes(&in, CONTAINER_RECORD_MAX, &c.record_len);
     if (in.is_bad) return wire_bad(f, e);
     *ret = c;
@@ -74,8 +72,6 @@ void wire_put_container_answer(struct buf *b, const struct wire_container_answer
     out_u64(b, a->request);
     out_i32(b, a->result);
     out_text(b, a->text);
-    out_i64(b, a->since_ns);
-    out_u8(b, a->is_over);
     put_bytes(b, a->body, a->len);
     wire_end(b, from);
 }
@@ -88,8 +84,6 @@ int wire_get_container_answer(const struct wire_frame *f, struct wire_container_
     a.request = in_u64(&in);
     a.result = in_i32(&in);
     in_text(&in, a.text, sizeof a.text);
-    a.since_ns = in_i64(&in);
-    a.is_over = get_flag(&in);
     a.body = get_bytes(&in, WIRE_CONTAINER_ANSWER_MAX, &a.len);
     if (in.is_bad) return wire_bad(f, e);
     *ret = a;

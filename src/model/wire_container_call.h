@@ -5,7 +5,9 @@
  * The node decides whether he may, does it, and answers; nothing is kept, and what got no answer may or may not have happened.
  *
  *   CALL    server or caller: a verb, the container's id or name, words of its own
- *   ANSWER  node: 0 and a JSON document (LOG: a text of its own), or a negative errno and a sentence */
+ *   ANSWER  node: 0 and a JSON document (LOG: a text of its own), or a negative errno and a sentence
+ *
+ * After the answer to FOLLOW and SHELL the connection carries STREAM_DATA, STREAM_SIZE and at last STREAM_END (model/wire_stream.h). */
 #pragma once
 
 #include "model/wire.h"
@@ -18,8 +20,10 @@
     X(IMAGES, "images", false)                                                                                         \
     X(SPEC, "spec", false)                                                                                             \
     X(LOG, "log", false)                                                                                               \
-    X(UI, "ui", false)   /* where its own page is, for whoever may open it */                                          \
-    X(TRY, "try", false) /* what EDIT would change */                                                                  \
+    X(FOLLOW, "log", false)  /* on the node's own socket alone: the connection becomes a stream */                     \
+    X(SHELL, "shell", false) /* the same */                                                                            \
+    X(UI, "ui", false)       /* where its own page is, for whoever may open it */                                      \
+    X(TRY, "try", false)     /* what EDIT would change */                                                              \
     X(ADD, "add", true)                                                                                                \
     X(EDIT, "edit", true)                                                                                              \
     X(START, "start", true)                                                                                            \
@@ -43,8 +47,7 @@ struct wire_container_call {
     bool is_admin;
     bool is_shared;        /* START: on GPUs that somebody else has, too */
     char of[72];           /* id or name; "" where there is none yet */
-    uint32_t lines;        /* LOG: the last so many */
-    int64_t since_ns;      /* LOG: what was said after this moment, wall clock; 0: from the first of those lines on */
+    uint32_t lines;        /* LOG, FOLLOW: the last so many */
     const uint8_t *record; /* ADD, TRY, EDIT: model/container_spec */
     size_t record_len;
 };
@@ -56,8 +59,6 @@ struct wire_container_answer {
     uint64_t request;
     int32_t result;
     char text[248];
-    int64_t since_ns; /* LOG: ask with this for what comes next */
-    bool is_over;     /* LOG: the container does not run, no more will come */
     const uint8_t *body;
     size_t len;
 };

@@ -24,6 +24,7 @@ enum wire_stream_kind {
     WIRE_STREAM_RUN = 1,   /* a port that a run listens at; port 0: the one that it declared */
     WIRE_STREAM_CONTAINER, /* a port within a container */
     WIRE_STREAM_EXEC,      /* a program within a container, with a terminal: the argument says which */
+    WIRE_STREAM_LOG,       /* what a container wrote, and writes: the last `rows` lines first */
     WIRE_STREAM_KINDS
 };
 
@@ -63,7 +64,7 @@ struct wire_stream_data {
 void wire_put_stream_data(struct buf *b, const struct wire_stream_data *d);
 int wire_get_stream_data(const struct wire_frame *f, struct wire_stream_data *ret, struct error *e) MUST_CHECK;
 
-/* WINDOW: value is bytes; END, CLOSE: 0; SIZE: rows << 16 | columns. */
+/* WINDOW: value is bytes; END: 0, or an exit code to whoever asked at the node's own socket; CLOSE: 0; SIZE: rows << 16 | columns. */
 struct wire_stream_word {
     uint32_t id, value;
 };

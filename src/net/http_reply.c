@@ -183,6 +183,12 @@ void http_stream_write(struct http_request *r, struct http_shared *bytes) {
     queue_shared(c, bytes, send_now(c, &part, 1));
 }
 
+size_t http_stream_room(const struct http_request *r) {
+    const struct http_conn *c = r->conn;
+    size_t waiting = conn_output(c), most = c->server->limits.stream_queue;
+    return c->state == CONN_STREAM && waiting < most ? most - waiting : 0;
+}
+
 void http_stream_end(struct http_request *r) {
     struct http_conn *c = r->conn;
     r->gone = NULL;

@@ -115,4 +115,6 @@ void http_on_gone(struct http_request *r, void (*gone)(struct http_request *r));
 /* A reply without an end: its bytes go out as they are written. A reader that is too slow is dropped: `gone` follows. */
 void http_stream_begin(struct http_request *r, const char *type);
 void http_stream_write(struct http_request *r, struct http_shared *bytes);
+/* How much can be written before anybody is too slow. */
+size_t http_stream_room(const struct http_request *r);
 void http_stream_end(struct http_request *r);

@@ -29,6 +29,8 @@
 #define CALLER_S 10
 #define MEND_AGAIN_NS (5 * NS_PER_S)
 #define TIDY_EACH 3 /* of these */
+#define ROWS 24     /* of a terminal whose size is not known yet */
+#define COLUMNS 80
 
 static struct {
     pthread_mutex_t lock; /* guards settings, out, session, threads, local */
@@ -72,12 +74,21 @@ static int edit(struct control *c, struct error *e) {
     return r;
 }
 
+/* The server has streams for it. */
+static int stay(struct control *c, struct error *e) {
+    if (c->who.account[0]) return fail(e, -EINVAL, "a log is followed, and a shell opened, by a stream");
+    return c->call.verb == CONTAINER_VERB_SHELL ? control_shell(c, c->call.of, ROWS, COLUMNS, &c->end, e)
+                                                : control_follow(c, c->call.of, c->call.lines, &c->end, e);
+}
+
 static int perform(struct control *c, struct error *e) {
     switch ((enum container_verb)c->call.verb) {
     case CONTAINER_VERB_LIST: return control_list(c, e);
     case CONTAINER_VERB_IMAGES: return control_images(c, e);
     case CONTAINER_VERB_SPEC: return show_spec(c, e);
     case CONTAINER_VERB_LOG: return control_log(c, e);
+    case CONTAINER_VERB_FOLLOW:
+    case CONTAINER_VERB_SHELL: return stay(c, e);
     case CONTAINER_VERB_UI: return control_ui(c, e);
     case CONTAINER_VERB_ADD: return control_add(c, e);
     case CONTAINER_VERB_TRY:
@@ -146,11 +157,15 @@ static void run_call(struct task *t, const struct ucred *peer) {
     c->answer.len = r < 0 || c->out.len > WIRE_CONTAINER_ANSWER_MAX ? 0 : c->out.len;
 }
 
-static void task_free(struct task *t) {
+static void count_task(const struct task *t, int by) {
     pthread_mutex_lock(&self.lock);
-    self.threads--;
-    if (t->fd >= 0) self.local--;
+    self.threads += (unsigned)by;
+    if (t->fd >= 0) self.local += (unsigned)by;
     pthread_mutex_unlock(&self.lock);
+}
+
+static void task_free(struct task *t) {
+    count_task(t, -1);
     if (t->fd >= 0) close(t->fd);
     control_who_done(&t->c.who);
     buf_done(&t->c.out);
@@ -266,25 +281,52 @@ static int hear(int fd, struct buf *frame, struct wire_container_call *ret, stru
     }
 }
 
+static void answer_caller(struct task *t) {
+    AUTO(buf_done) struct buf out = {0};
+    wire_put_container_answer(&out, &t->c.answer);
+    for (size_t at = 0; at < out.len;) {
+        ssize_t w = send(t->fd, out.s + at, out.len - at, MSG_NOSIGNAL);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) break;
+        at += (size_t)w;
+    }
+}
+
+/* One who stays takes nobody's turn away. */
+static void stay_with(struct task *t, uint32_t uid) {
+    count_task(t, -1);
+    control_session(t->fd, &t->c.end);
+    count_task(t, 1);
+    control_session_end(uid);
+}
+
+static void serve_call(struct task *t, const struct ucred *peer) {
+    struct error e = {0};
+    bool stays = t->c.call.verb == CONTAINER_VERB_FOLLOW || t->c.call.verb == CONTAINER_VERB_SHELL;
+    if (stays && control_session_begin(peer->uid, &e) < 0) {
+        t->c.answer.result = e.code;
+        snprintf(t->c.answer.text, sizeof t->c.answer.text, "%s", e.text);
+        answer_caller(t);
+        return;
+    }
+    run_call(t, peer);
+    answer_caller(t);
+    if (stays && t->c.answer.result >= 0)
+        stay_with(t, peer->uid);
+    else if (stays)
+        control_session_end(peer->uid);
+}
+
 static void *serve_caller(void *arg) {
     struct task *t = arg;
     struct ucred peer;
     struct timeval patience = {.tv_sec = CALLER_S};
     socklen_t n = sizeof peer;
     struct error e;
-    AUTO(buf_done) struct buf out = {0};
     setsockopt(t->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (getsockopt(t->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && hear(t->fd, &t->frame, &t->c.call, &e) >= 0) {
-        run_call(t, &peer);
-        wire_put_container_answer(&out, &t->c.answer);
-        for (size_t at = 0; at < out.len;) {
-            ssize_t w = send(t->fd, out.s + at, out.len - at, MSG_NOSIGNAL);
-            if (w < 0 && errno == EINTR) continue;
-            if (w <= 0) break;
-            at += (size_t)w;
-        }
-    }
+    if (getsockopt(t->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && hear(t->fd, &t->frame, &t->c.call, &e) >= 0)
+        serve_call(t, &peer);
     task_free(t);
     return NULL;
 }
@@ -305,15 +347,19 @@ static void *listen_thread(void *arg) {
     return NULL;
 }
 
-/* ---- a shell or a port, as a stream ---- */
+/* ---- a shell, a log or a port, as a stream ---- */
 
 static int open_end(const struct settings *s, const struct wire_stream_open *o, struct stream_end *ret,
                     struct error *e) {
     struct control *c = calloc(1, sizeof *c);
     if (!c) abort();
     settle(c);
-    int r = *c->socket ? 0 : fail(e, -ENOTCONN, "no container engine is set (engines.docker)");
-    if (r >= 0) r = o->kind == WIRE_STREAM_EXEC ? control_shell(c, o, ret, e) : control_port(c, o, ret, e);
+    snprintf(c->call.account, sizeof c->call.account, "%s", o->account);
+    c->call.is_admin = o->is_admin;
+    int r = *c->socket ? control_who_account(c, e) : fail(e, -ENOTCONN, "no container engine is set (engines.docker)");
+    if (r >= 0 && o->kind == WIRE_STREAM_EXEC) r = control_shell(c, o->container, o->rows, o->columns, ret, e);
+    if (r >= 0 && o->kind == WIRE_STREAM_LOG) r = control_follow(c, o->container, o->rows, ret, e);
+    if (r >= 0 && o->kind == WIRE_STREAM_CONTAINER) r = control_port(c, o, ret, e);
     control_who_done(&c->who);
     free(c);
     return r;
@@ -359,6 +405,7 @@ int control_start(const struct instance *where, const struct settings *s, struct
     if (self.to_main < 0) return fail_errno(e, errno, "containers");
     streams_on(WIRE_STREAM_EXEC, open_end);
     streams_on(WIRE_STREAM_CONTAINER, open_end);
+    streams_on(WIRE_STREAM_LOG, open_end);
     int r = listen_at(where, e);
     if (r >= 0) r = thread_start(listen_thread, NULL, STACK_BYTES, "containers", e);
     return r < 0 ? r : thread_start(mend_thread, NULL, STACK_BYTES, "containers", e);

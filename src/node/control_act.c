@@ -1,4 +1,4 @@
-/* What is done with a container that is there: start, stop, restart, remove, read its log. */
+/* What is done with a container that is there: start, stop, restart, remove. */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -14,16 +14,12 @@
 #include "base/json.h"
 #include "model/gpu_part.h"
 #include "model/occupancy.h"
-#include "node/container.h"
 #include "node/control_own.h"
-#include "node/docker_ask.h"
 #include "node/frees.h"
 #include "node/mounts.h"
 
 #define ACT_S 60
 #define TIDY_AGE_S 180
-#define LOG_LINES 2000u
-#define LOG_BYTES (512u << 10)
 
 int control_post(const struct control *c, const char *id, const char *verb, int timeout_s, struct error *e) {
     AUTO(buf_done) struct buf answer = {0}, target = {0};
@@ -225,73 +221,5 @@ int control_act(struct control *c, struct error *e) {
     json_pair_str(&c->out, "id", s.id);
     json_pair_str(&c->out, "name", s.name);
     json_close(&c->out, '}');
-    return 0;
-}
-
-/* ---- its log ---- */
-
-/* Each line begins with its moment and a space. */
-static void take_lines(struct control *c, const char *bytes, size_t n, int64_t *last_ns) {
-    char moment[40];
-    for (size_t at = 0; at < n;) {
-        const char *end = memchr(bytes + at, '\n', n - at);
-        size_t len = end ? (size_t)(end - (bytes + at)) + 1 : n - at;
-        const char *space = memchr(bytes + at, ' ', len);
-        size_t stamp = space ? (size_t)(space - (bytes + at)) : 0;
-        snprintf(moment, sizeof moment, "%.*s", (int)(stamp < sizeof moment ? stamp : 0), bytes + at);
-        int64_t ns = container_time_ns(moment);
-        if (ns > *last_ns) *last_ns = ns;
-        size_t skip = ns ? stamp + 1 : 0;
-        buf_add(&c->out, bytes + at + skip, len - skip);
-        at += len;
-    }
-}
-
-/* Without a terminal it comes in frames: kind, three zeros, length in big endian, bytes. */
-static void take_log(struct control *c, const struct buf *raw, bool is_tty, int64_t *last_ns) {
-    if (is_tty) {
-        take_lines(c, raw->s, raw->len, last_ns);
-        return;
-    }
-    for (size_t at = 0; raw->len - at >= 8;) {
-        const uint8_t *h = (const uint8_t *)raw->s + at;
-        size_t n = (size_t)h[4] << 24 | (size_t)h[5] << 16 | (size_t)h[6] << 8 | h[7];
-        if (n > raw->len - at - 8) n = raw->len - at - 8;
-        take_lines(c, raw->s + at + 8, n, last_ns);
-        at += 8 + n;
-    }
-}
-
-int control_log(struct control *c, struct error *e) {
-    AUTO(control_seen_done) struct control_seen s = {0};
-    AUTO(buf_done) struct buf raw = {0};
-    char target[200];
-    int64_t last_ns = 0;
-    unsigned lines = c->call.lines && c->call.lines < LOG_LINES ? c->call.lines : LOG_LINES;
-    int r = control_see(c, c->call.of, &s, e);
-    if (r >= 0) r = control_may(&c->who, &s, CONTAINER_VERB_LOG, e);
-    if (r < 0) return r;
-    c->answer.is_over = !s.is_running;
-    for (;; lines /= 10) { /* lines may be long */
-        int64_t since_ns = c->call.since_ns;
-        int n =
-            snprintf(target, sizeof target, "/containers/%s/logs?stdout=1&stderr=1&timestamps=1&tail=%u", s.id, lines);
-        if (since_ns > 0)
-            snprintf(target + n, sizeof target - (size_t)n, "&since=%lld.%09lld", (long long)(since_ns / NS_PER_S),
-                     (long long)(since_ns % NS_PER_S));
-        r = control_do(c, "GET", target, NULL, ACT_S, &raw, e);
-        if (r != -EFBIG || lines < 10) break;
-    }
-    if (r == -EEXIST) { /* it is on its way out: there is nothing to read any more */
-        c->answer.is_over = true;
-        return 0;
-    }
-    if (r < 0) return r;
-    take_log(c, &raw, json_slice_is(json_slice_get(s.config, "Tty"), "true"), &last_ns);
-    if (c->out.len > LOG_BYTES) {
-        memmove(c->out.s, c->out.s + c->out.len - LOG_BYTES, LOG_BYTES);
-        c->out.len = LOG_BYTES;
-    }
-    c->answer.since_ns = last_ns ? last_ns + 1 : c->call.since_ns ? c->call.since_ns : 1;
     return 0;
 }

@@ -31,8 +31,9 @@ struct control {
     struct wire_container_call call;
     struct control_who who;
     struct wire_container_answer answer;
-    struct buf out;  /* the answer's body */
-    char event[168]; /* what happened, for everybody's list of events; "": nothing */
+    struct stream_end end; /* FOLLOW, SHELL: what the caller stays at; fd 0: nothing */
+    struct buf out;        /* the answer's body */
+    char event[168];       /* what happened, for everybody's list of events; "": nothing */
 };
 
 /* A container as its engine describes it. */
@@ -97,7 +98,6 @@ bool control_mend(struct control *c);
 /* ---- control_act.c ---- */
 
 int control_act(struct control *c, struct error *e) MUST_CHECK;
-int control_log(struct control *c, struct error *e) MUST_CHECK;
 /* POST /containers/ID/VERB. */
 int control_post(const struct control *c, const char *id, const char *verb, int timeout_s, struct error *e) MUST_CHECK;
 /* Before it starts: its GPUs are free, or is_shared; what it mounts is bound. */
@@ -117,10 +117,25 @@ void control_tidy(const struct control *c);
 int control_bind(const struct control *c, const struct seal_context *who, const char *pin,
                  const struct job_words *words, struct buf *ret, struct error *e) MUST_CHECK;
 
+/* ---- control_log.c ---- */
+
+int control_log(struct control *c, struct error *e) MUST_CHECK;
+/* The last so many lines, and what comes until the container ends. */
+int control_follow(struct control *c, const char *of, unsigned lines, struct stream_end *ret, struct error *e)
+    MUST_CHECK;
+
+/* ---- control_session.c ---- */
+
+/* -EAGAIN: he, or all together, have too many. */
+int control_session_begin(uint32_t uid, struct error *e) MUST_CHECK;
+/* Until the end of one side; end is done then. */
+void control_session(int fd, struct stream_end *end);
+void control_session_end(uint32_t uid);
+
 /* ---- control_shell.c ---- */
 
-int control_shell(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e)
-    MUST_CHECK;
+int control_shell(struct control *c, const char *of, unsigned rows, unsigned columns, struct stream_end *ret,
+                  struct error *e) MUST_CHECK;
 /* The port of its own page, and no other. */
 int control_port(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e)
     MUST_CHECK;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/thread.h"
@@ -25,6 +26,8 @@
 #define STACK_BYTES (512 * 1024)
 #define CONNECT_MS 5000
 #define HANG_UP_MS 2000
+#define CODE_NS (5 * NS_PER_S)
+#define AGAIN_NS (20 * NS_PER_MS)
 
 /* Held by its stream, and by a thread that sets its size. */
 struct shell {
@@ -140,6 +143,23 @@ static int process_of(const struct shell *s) {
     return taken;
 }
 
+/* The engine says so a moment after the last byte. */
+static int exit_code(void *ctx) {
+    const struct shell *s = ctx;
+    char target[120];
+    snprintf(target, sizeof target, "/exec/%s/json", s->exec);
+    for (int64_t until_ns = clock_boot_ns() + CODE_NS; clock_boot_ns() < until_ns;) {
+        AUTO(buf_done) struct buf answer = {0};
+        struct error ignored;
+        if (docker_ask(s->socket, "GET", target, NULL, EXEC_S, &answer, &ignored) != 200) return 0;
+        struct json_slice all = {answer.s, answer.len}, code = json_slice_get(all, "ExitCode");
+        if (json_slice_is(json_slice_get(all, "Running"), "false") && code.len && code.s[0] != 'n')
+            return (int)strtol(code.s, NULL, 10);
+        clock_sleep_until(clock_boot_ns() + AGAIN_NS);
+    }
+    return 0;
+}
+
 static void *end_shell(void *arg) {
     struct shell *s = arg;
     struct pollfd gone = {.fd = process_of(s), .events = POLLIN};
@@ -172,22 +192,16 @@ static int enter(const struct control *c, const char *of, struct control_seen *s
     if (!s->is_gpu && !s->is_ours)
         return fail(e, -EPERM, "container %s has nothing to do with GPUs: gpumgr leaves it alone", s->name);
     if (!control_may_enter(&c->who, s))
-        return fail(e, -EPERM, "container %s is not %s's: it is entered by whoever it runs as", s->name,
-                    c->who.account[0] ? c->who.account : "your");
+        return fail(e, -EPERM, "container %s is not %s%s: it is entered by whoever it runs as", s->name,
+                    c->who.account[0] ? c->who.account : "yours", c->who.account[0] ? "'s" : "");
     return s->is_running ? 0 : fail(e, -EBUSY, "container %s does not run", s->name);
 }
 
-static int enter_stream(struct control *c, const struct wire_stream_open *o, struct control_seen *s, struct error *e) {
-    snprintf(c->call.account, sizeof c->call.account, "%s", o->account);
-    c->call.is_admin = o->is_admin;
-    int r = control_who_account(c, e);
-    return r < 0 ? r : enter(c, o->container, s, e);
-}
-
-int control_shell(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e) {
+int control_shell(struct control *c, const char *of, unsigned rows, unsigned columns, struct stream_end *ret,
+                  struct error *e) {
     AUTO(control_seen_done) struct control_seen seen = {0};
     char target[120], text[168];
-    int r = enter_stream(c, o, &seen, e);
+    int r = enter(c, of, &seen, e);
     if (r < 0) return r;
     struct shell *s = calloc(1, sizeof *s);
     if (!s) abort();
@@ -200,9 +214,10 @@ int control_shell(struct control *c, const struct wire_stream_open *o, struct st
         shell_free(s);
         return fd;
     }
-    set_size(s, o->rows, o->columns);
-    *ret = (struct stream_end){.fd = fd, .ctx = s, .size = on_size, .done = on_done};
-    snprintf(text, sizeof text, "a shell was opened in container %.60s by %.50s", seen.name, c->who.account);
+    set_size(s, rows, columns);
+    *ret = (struct stream_end){.fd = fd, .ctx = s, .size = on_size, .code = exit_code, .done = on_done};
+    snprintf(text, sizeof text, "a shell was opened in container %.60s by %.50s", seen.name,
+             c->who.account[0] ? c->who.account : c->who.login.user);
     tasks_event(EVENT_INFO, "container", 0, text);
     return 0;
 }
@@ -239,7 +254,7 @@ int control_ui(struct control *c, struct error *e) {
 int control_port(struct control *c, const struct wire_stream_open *o, struct stream_end *ret, struct error *e) {
     AUTO(control_seen_done) struct control_seen s = {0};
     struct ui ui = {0};
-    int r = enter_stream(c, o, &s, e);
+    int r = enter(c, o->container, &s, e);
     if (r >= 0) r = ui_of(&s, &ui, e);
     if (r >= 0 && o->port && o->port != ui.port)
         r = fail(e, -EPERM, "container %s has its page at port %u, not at %u", s.name, ui.port, o->port);

@@ -33,19 +33,23 @@ static int dial(const char *path, int timeout_s, struct error *e) {
     return taken;
 }
 
+static int send_all(int fd, const struct buf *text, struct error *e) {
+    for (size_t at = 0; at < text->len;) {
+        ssize_t w = send(fd, text->s + at, text->len - at, MSG_NOSIGNAL);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) return fail_errno(e, errno, "the container engine");
+        at += (size_t)w;
+    }
+    return 0;
+}
+
 static int say(int fd, const char *method, const char *target, const char *more, const char *body, struct error *e) {
     AUTO(buf_done) struct buf text = {0};
     size_t n = body ? strlen(body) : 0;
     buf_printf(&text, "%s %s HTTP/1.1\r\nHost: engine\r\nUser-Agent: gpumgr\r\n%s", method, target, more);
     if (body) buf_puts(&text, "Content-Type: application/json\r\n");
     buf_printf(&text, "Content-Length: %zu\r\n\r\n%s", n, body ? body : "");
-    for (size_t at = 0; at < text.len;) {
-        ssize_t w = send(fd, text.s + at, text.len - at, MSG_NOSIGNAL);
-        if (w < 0 && errno == EINTR) continue;
-        if (w <= 0) return fail_errno(e, errno, "the container engine");
-        at += (size_t)w;
-    }
-    return 0;
+    return send_all(fd, &text, e);
 }
 
 static ssize_t hear(int fd, char *to, size_t room, struct error *e) {
@@ -121,23 +125,46 @@ int docker_attach(const char *socket, const char *name, struct buf *rest, struct
     return taken;
 }
 
-int docker_hijack(const char *socket, const char *target, const char *body, struct error *e) {
+/* Reads the head of an answer and nothing beyond it; the connection waits for ever then. Takes fd. */
+static int after_head(int taken, const char *what, struct error *e) {
     AUTO(buf_done) struct buf head = {0};
-    AUTO(fd_done) int fd = dial(socket, 30, e);
-    int r = fd < 0 ? fd : say(fd, "POST", target, "Connection: Upgrade\r\nUpgrade: tcp\r\n", body, e);
-    while (r >= 0 && (head.len < 4 || memcmp(head.s + head.len - 4, "\r\n\r\n", 4) != 0)) {
+    AUTO(fd_done) int fd = taken;
+    while (head.len < 4 || memcmp(head.s + head.len - 4, "\r\n\r\n", 4) != 0) {
         char byte;
         ssize_t n = hear(fd, &byte, 1, e);
         if (n < 0) return (int)n;
-        if (n == 0 || head.len > HEAD_MAX) return fail(e, -EPROTO, "the container engine does not open a terminal");
+        if (n == 0 || head.len > HEAD_MAX) return fail(e, -EPROTO, "the container engine does not open %s", what);
         buf_putc(&head, byte);
     }
-    if (r < 0) return r;
-    if (strncmp(head.s, "HTTP/1.1 101", 12) != 0 && strncmp(head.s, "HTTP/1.1 200", 12) != 0)
-        return fail(e, -EPROTO, "the container engine does not open a terminal: %.60s", head.s);
+    const char *status = strchr(head.s, ' ');
+    if (!status || (strncmp(status, " 101", 4) != 0 && strncmp(status, " 200", 4) != 0))
+        return fail(e, -EPROTO, "the container engine does not open %s: %.*s", what, (int)strcspn(head.s, "\r\n"),
+                    head.s);
     struct timeval for_ever = {0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof for_ever);
-    int taken = fd;
+    taken = fd;
     fd = -1;
     return taken;
+}
+
+int docker_hijack(const char *socket, const char *target, const char *body, struct error *e) {
+    AUTO(fd_done) int fd = dial(socket, 30, e);
+    int r = fd < 0 ? fd : say(fd, "POST", target, "Connection: Upgrade\r\nUpgrade: tcp\r\n", body, e);
+    if (r < 0) return r;
+    int taken = fd;
+    fd = -1;
+    return after_head(taken, "a terminal", e);
+}
+
+/* In the older HTTP an answer is what comes until the end, without lengths in between. */
+int docker_follow(const char *socket, const char *target, struct error *e) {
+    AUTO(buf_done) struct buf text = {0};
+    AUTO(fd_done) int fd = dial(socket, 30, e);
+    if (fd < 0) return fd;
+    buf_printf(&text, "GET %s HTTP/1.0\r\nHost: engine\r\nUser-Agent: gpumgr\r\n\r\n", target);
+    int r = send_all(fd, &text, e);
+    if (r < 0) return r;
+    int taken = fd;
+    fd = -1;
+    return after_head(taken, "its log", e);
 }

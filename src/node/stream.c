@@ -163,9 +163,10 @@ static bool take_from(struct stream *s) {
     s->is_dry = n < (ssize_t)most;
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (n > 0) {
-        const struct wire_stream_data d = {s->id, (const uint8_t *)piece, (size_t)n};
-        wire_put_stream_data(&self.link.out, &d);
-        s->room -= (uint32_t)n;
+        size_t left = s->end.take ? s->end.take(s->end.ctx, piece, (size_t)n) : (size_t)n;
+        const struct wire_stream_data d = {s->id, (const uint8_t *)piece, left};
+        if (left) wire_put_stream_data(&self.link.out, &d);
+        s->room -= (uint32_t)left;
         return false;
     }
     if (n < 0 && errno != EIO) { /* a terminal's last one went: EIO */

@@ -11,8 +11,12 @@
 struct stream_end {
     int fd;
     void *ctx;
+    /* What was read, changed where it lies: how much is left of it. NULL: nothing is changed. */
+    size_t (*take)(void *ctx, char *bytes, size_t n);
     /* A terminal's size changed; must not wait. NULL: it has none. */
     void (*size)(void *ctx, unsigned rows, unsigned columns);
+    /* How it ended, once fd is at its end; may wait. NULL: there is nothing to say. */
+    int (*code)(void *ctx);
     /* The stream is over, fd is closed already; must not wait. NULL: nothing is left. */
     void (*done)(void *ctx);
 };

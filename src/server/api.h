@@ -1,6 +1,7 @@
 /* The functions of the route table. Each answers one route: see call.h for what it may return. */
 #pragma once
 
+#include "model/wire_container_call.h"
 #include "server/call.h"
 #include "server/live.h"
 #include "server/routes.h"
@@ -44,10 +45,14 @@ int api_container_start(struct call *c, struct error *e);
 int api_container_stop(struct call *c, struct error *e);
 int api_container_restart(struct call *c, struct error *e);
 int api_container_remove(struct call *c, struct error *e);
-int api_container_log(struct call *c, struct error *e);
 int api_container_ui(struct call *c, struct error *e);
 /* The machine that a call is about. */
 int api_container_node(const struct call *c, struct live_node **ret, struct error *e) MUST_CHECK;
+int api_container_call(const struct call *c, enum container_verb verb, struct wire_container_call *ret, struct error *e)
+    MUST_CHECK;
+
+/* api_container_log.c */
+int api_container_log(struct call *c, struct error *e);
 
 /* api_shell.c */
 extern const struct route_field api_shell_query[];

@@ -1,4 +1,4 @@
-/* Containers by the API: which there are, adding, changing, starting, stopping, removing, their logs. The server passes on who asks
+/* Containers by the API: which there are, adding, changing, starting, stopping, removing. The server passes on who asks
  * and what; the node decides and acts, and its sentence is the answer. */
 #include <errno.h>
 #include <stdio.h>
@@ -13,13 +13,9 @@
 #include "model/duration.h"
 #include "model/ui.h"
 #include "server/api.h"
-#include "server/follow.h"
 #include "server/proxy.h"
 #include "server/server.h"
 
-enum { LINES_MAX = 2000, LINES_USUAL = 200 };
-
-#define AGAIN_NS (450 * NS_PER_MS)
 #define NODE_FIELD                                                                                                     \
     { "node", FIELD_TEXT, false, "On which machine; needed where there are several" }
 
@@ -78,7 +74,8 @@ int api_container_node(const struct call *c, struct live_node **ret, struct erro
     return 0;
 }
 
-static int call_of(const struct call *c, enum container_verb verb, struct wire_container_call *ret, struct error *e) {
+int api_container_call(const struct call *c, enum container_verb verb, struct wire_container_call *ret,
+                       struct error *e) {
     *ret = (struct wire_container_call){.verb = (uint8_t)verb, .is_admin = c->who.role == ROLE_ADMIN};
     snprintf(ret->account, sizeof ret->account, "%s", c->who.user ? c->who.name : "");
     if (!c->param[0]) return 0;
@@ -107,7 +104,7 @@ static int pass_on(struct call *c, struct wire_container_call *call, struct erro
 
 static int act(struct call *c, enum container_verb verb, struct error *e) {
     struct wire_container_call call;
-    int r = call_of(c, verb, &call, e);
+    int r = api_container_call(c, verb, &call, e);
     if (r < 0) return r;
     if (verb == CONTAINER_VERB_START) call.is_shared = is_true(call_query(c, "shared"));
     return pass_on(c, &call, e);
@@ -125,7 +122,7 @@ static int with_record(struct call *c, enum container_verb verb, struct error *e
     struct wire_container_call call;
     const struct buf *body = &c->request->body;
     if (!body->len) return fail(e, -EINVAL, "a container's description is missing: give it as the body, in JSON");
-    int r = call_of(c, verb, &call, e);
+    int r = api_container_call(c, verb, &call, e);
     if (r >= 0) r = container_spec_from_json(body->s, body->len, &record, e);
     if (r < 0) return r;
     call.record = (const uint8_t *)record.s;
@@ -200,7 +197,7 @@ static void ui_came(void *ctx, int result, const struct wire_container_answer *a
 int api_container_ui(struct call *c, struct error *e) {
     struct wire_container_call call;
     struct live_node *n = NULL;
-    int r = call_of(c, CONTAINER_VERB_UI, &call, e);
+    int r = api_container_call(c, CONTAINER_VERB_UI, &call, e);
     if (r >= 0) r = api_container_node(c, &n, e);
     if (r < 0) return r;
     struct part *p = part_new(c, NULL, n->name);
@@ -329,7 +326,7 @@ int api_containers_gpu(struct call *c, struct error *e) {
     struct listing *l = calloc(1, sizeof *l);
     if (!l) abort();
     *l = (struct listing){.call = c, .waiting = 1};
-    if (call_of(c, CONTAINER_VERB_LIST, &call, e) < 0) return free(l), e->code;
+    if (api_container_call(c, CONTAINER_VERB_LIST, &call, e) < 0) return free(l), e->code;
     for (size_t i = 0; i < live->count; i++) {
         struct error why;
         struct part *p = part_new(c, l, live->node[i]->name);
@@ -341,112 +338,4 @@ int api_containers_gpu(struct call *c, struct error *e) {
     }
     if (--l->waiting == 0) listed(l);
     return CALL_LATER;
-}
-
-/* ---- a log ---- */
-
-struct reading {
-    struct follower is; /* once it is a stream */
-    struct server *server;
-    struct call *call; /* until it is answered, or became a stream */
-    char node[64];
-    struct wire_container_call ask;
-    bool is_follow;
-    int64_t next_ns; /* an engine reads its whole file for each question: not more often than twice a second */
-};
-
-static void stream_say(struct reading *d, const char *event, const char *key, const char *text) {
-    AUTO(buf_done) struct buf b = {0};
-    buf_printf(&b, "event: %s\ndata:", event);
-    json_open(&b, '{');
-    if (key) json_pair_str(&b, key, text);
-    json_close(&b, '}');
-    buf_puts(&b, "\n\n");
-    follow_say(&d->is, &b);
-}
-
-static void stream_part(struct reading *d, const struct wire_container_answer *a) {
-    AUTO(buf_done) struct buf text = {0};
-    if (a->len) buf_add(&text, a->body, a->len);
-    for (size_t i = 0; i < text.len; i++)
-        if (!text.s[i]) text.s[i] = '?'; /* a text ends at a zero */
-    if (text.len) stream_say(d, "log", "text", text.s);
-    d->ask.since_ns = a->since_ns;
-    d->ask.lines = 0; /* all that came since */
-    d->is.is_over = a->is_over;
-    if (d->is.is_over && d->is.request) stream_say(d, "end", NULL, NULL);
-}
-
-static void follow_log(struct reading *d);
-
-static void log_came(void *ctx, int result, const struct wire_container_answer *a, const char *sentence) {
-    struct reading *d = ctx;
-    struct call *c = d->call;
-    struct error e = {0};
-    d->is.is_asking = false;
-    if (result < 0) fail(&e, result, "%s", sentence);
-    if (c && (result < 0 || !d->is_follow)) {
-        if (result >= 0 && c->request) {
-            http_add_field(c->request, "X-Content-Type-Options", "nosniff");
-            http_reply(c->request, 200, "text/plain; charset=utf-8", a->body, a->len);
-        }
-        free(d);
-        if (result < 0)
-            call_end(c, result, &e);
-        else
-            call_free(c);
-        return;
-    }
-    if (c) follow_log(d);
-    if (d->is.request && result >= 0) stream_part(d, a);
-    if (d->is.request && result < 0 && result != -ENOTCONN && result != -ETIMEDOUT) {
-        stream_say(d, "end", "error", sentence);
-        d->is.is_over = true;
-    }
-}
-
-static int ask_log(struct reading *d, struct error *e) {
-    struct live_node *n = live_find_node(&d->server->live, d->node);
-    if (!n) return fail(e, -ENOENT, "no machine %s is known", d->node);
-    int r = containers_ask(d->server->containers, n, &d->ask, log_came, d, e);
-    d->is.is_asking = r >= 0;
-    return r;
-}
-
-static void ask_again(struct follower *f) {
-    struct reading *d = (struct reading *)f;
-    struct error ignored;
-    int64_t now_ns = clock_boot_ns();
-    if (now_ns < d->next_ns) return;
-    d->next_ns = now_ns + AGAIN_NS;
-    (void)!ask_log(d, &ignored);
-}
-
-static void drop_reading(struct follower *f) { free(f); }
-
-static void follow_log(struct reading *d) {
-    struct call *c = d->call;
-    d->call = NULL;
-    d->is.ask = ask_again;
-    d->is.drop = drop_reading;
-    follow_begin(d->server->loop, &d->is, c);
-}
-
-int api_container_log(struct call *c, struct error *e) {
-    struct live_node *n = NULL;
-    double lines = 0;
-    int r = call_query_number(c, "tail", 1, LINES_MAX, LINES_USUAL, &lines, e);
-    if (r >= 0) r = api_container_node(c, &n, e);
-    if (r >= 0) r = follow_check(e);
-    if (r < 0) return r;
-    struct reading *d = calloc(1, sizeof *d);
-    if (!d) abort();
-    *d = (struct reading){.server = c->server, .call = c, .is_follow = is_true(call_query(c, "follow"))};
-    snprintf(d->node, sizeof d->node, "%s", n->name);
-    r = call_of(c, CONTAINER_VERB_LOG, &d->ask, e);
-    d->ask.lines = (uint32_t)lines;
-    if (r >= 0) r = ask_log(d, e);
-    if (r >= 0) return CALL_LATER;
-    free(d);
-    return r;
 }

@@ -37,21 +37,12 @@ struct reading {
 
 /* ---- streams ---- */
 
-/* Bytes of a character that is not whole yet: they come with the next part. */
-static uint32_t whole_characters(const uint8_t *s, uint32_t n) {
-    uint32_t back = 0;
-    while (back < 3 && back < n && (s[n - 1 - back] & 0xc0) == 0x80) back++;
-    if (back >= n) return n;
-    uint8_t lead = s[n - 1 - back];
-    uint32_t need = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-    return need > back + 1 ? n - 1 - back : n;
-}
-
 static void ask_part(struct reading *d);
 
 static void stream_part(struct reading *d, const struct wire_log *l) {
     AUTO(buf_done) struct buf b = {0}, text = {0};
-    uint32_t n = l->is_over && l->offset + l->len == l->total ? l->len : whole_characters(l->bytes, l->len);
+    uint32_t n =
+        l->is_over && l->offset + l->len == l->total ? l->len : (uint32_t)follow_whole_characters(l->bytes, l->len);
     if (n) {
         buf_add(&text, l->bytes, n);
         for (size_t i = 0; i < text.len; i++)

@@ -26,14 +26,21 @@ struct shell {
     struct http_request *request; /* NULL: the browser is gone */
     struct link_stream *stream;   /* NULL: it is over */
     struct buf in, out;           /* what one side has no room for yet */
+    struct shell *next;           /* of all */
+    const struct auth *auth;
+    struct caller who;
     bool is_over;
     int code;
     char why[124];
 };
 
 static unsigned shells;
+static struct shell *first;
 
 static void shell_free(struct shell *s) {
+    struct shell **at = &first;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
     shells--;
     buf_done(&s->in);
     buf_done(&s->out);
@@ -131,6 +138,18 @@ static void on_gone(void *ctx) {
     shell_free(s);
 }
 
+/* Who is not signed in any more loses his shells. */
+static void on_second(void *ctx) {
+    for (struct shell *s = first, *next; s; s = next) {
+        next = s->next;
+        if (s->is_over || !s->request || auth_is_still(s->auth, &s->who, clock_real_ns() / NS_PER_S)) continue;
+        link_stream_close(s->stream);
+        s->stream = NULL;
+        s->out.len = 0;
+        over(s, WEBSOCKET_POLICY, "you are not signed in any more");
+    }
+}
+
 /* ---- the beginning ---- */
 
 /* A browser sends its cookie with a WebSocket from any page: it must be one of ours. */
@@ -163,7 +182,14 @@ int api_container_shell(struct call *c, struct error *e) {
     snprintf(o.account, sizeof o.account, "%s", c->who.user ? c->who.name : "");
     struct shell *s = calloc(1, sizeof *s);
     if (!s) abort();
+    static bool has_timer;
+    if (!has_timer) loop_every(c->server->loop, 1000, on_second, NULL);
+    has_timer = true;
     shells++;
+    s->next = first;
+    first = s;
+    s->auth = c->server->auth;
+    s->who = c->who;
     s->request = c->request;
     r = http_socket_begin(c->request, &browser, s, NULL, e);
     if (r < 0) {

@@ -244,6 +244,30 @@ static void by_cookie(struct auth *a, const struct auth_ask *ask, int64_t now_s,
     }
 }
 
+static bool has_session(const struct auth *a, int64_t id) {
+    size_t n;
+    const struct session *of = auth_sessions(a, &n);
+    for (size_t i = 0; i < n; i++)
+        if (of[i].id == id) return true;
+    return false;
+}
+
+static bool has_token(const struct auth *a, int64_t id, int64_t now_s) {
+    size_t n;
+    const struct token *of = auth_tokens(a, &n);
+    for (size_t i = 0; i < n; i++)
+        if (of[i].id == id && (!of[i].expires || of[i].expires > now_s)) return true;
+    return false;
+}
+
+bool auth_is_still(const struct auth *a, struct caller *who, int64_t now_s) {
+    if (who->means == BY_PEER) return true;
+    const struct account *account = auth_account(a, who->user);
+    if (!account || account->is_disabled) return false;
+    if (account->role < who->role) who->role = account->role;
+    return who->means == BY_SESSION ? has_session(a, who->id) : who->means == BY_TOKEN && has_token(a, who->id, now_s);
+}
+
 static enum auth_verdict by_token(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret,
                                   struct error *e) {
     char text[RULES_TOKEN + 1];

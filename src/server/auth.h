@@ -108,6 +108,8 @@ void auth_drop_sessions_of(struct auth *a, int64_t user, int64_t but); /* all bu
 void auth_put_token(struct auth *a, const struct token *t);
 bool auth_drop_token(struct auth *a, int64_t id);
 
+/* Somebody who was let in before: whether he is still signed in, and still who he was; his rights become those that he has now. */
+bool auth_is_still(const struct auth *a, struct caller *who, int64_t now_s);
 bool auth_is_empty(const struct auth *a); /* no account at all: the first start */
 const struct account *auth_accounts(const struct auth *a, size_t *ret_count);
 const struct session *auth_sessions(const struct auth *a, size_t *ret_count);

@@ -60,37 +60,11 @@ static int64_t now_s(void) { return clock_real_ns() / NS_PER_S; }
 
 /* ---- who may ---- */
 
-static bool has_session(const struct auth *a, int64_t id) {
-    size_t n;
-    const struct session *of = auth_sessions(a, &n);
-    for (size_t i = 0; i < n; i++)
-        if (of[i].id == id) return true;
-    return false;
-}
-
-static bool has_token(const struct auth *a, int64_t id) {
-    size_t n;
-    const struct token *of = auth_tokens(a, &n);
-    for (size_t i = 0; i < n; i++)
-        if (of[i].id == id && (!of[i].expires || of[i].expires > now_s())) return true;
-    return false;
-}
-
-/* Still signed in, and still who he was; his rights as they are now. */
-static bool is_still(const struct proxy *p, struct caller *who) {
-    const struct auth *a = p->server->auth;
-    if (who->means == BY_PEER) return true;
-    const struct account *account = auth_account(a, who->user);
-    if (!account || account->is_disabled) return false;
-    if (account->role < who->role) who->role = account->role;
-    return who->means == BY_SESSION ? has_session(a, who->id) : who->means == BY_TOKEN && has_token(a, who->id);
-}
-
 static bool may_view(struct ui_open *ui, struct viewer *v) {
     struct server *s = ui->proxy->server;
     struct queue_ui now;
     struct error e;
-    if (v->until_s < now_s() || !is_still(ui->proxy, &v->who)) return false;
+    if (v->until_s < now_s() || !auth_is_still(ui->proxy->server->auth, &v->who, now_s())) return false;
     if (!ui->of.job) return true; /* the node says no with each connection */
     const struct queue_who who = api_who_of(s->auth, &v->who);
     return queue_ui(s->queue, ui->of.job, ui->of.element, &who, &now, &e) >= 0;

@@ -1,12 +1,17 @@
 """Containers by command, on a real Docker Engine: which are listed, who may do what with them, changes that are put back, and that
 nothing is lost, whoever is killed."""
 
+import fcntl
 import json
 import os
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -454,3 +459,85 @@ def test_a_log_is_followed(box):
     got = box.good("logs", "talker", "--follow", user=ADA)
     assert got.splitlines() == [f"line {i}" for i in range(20)]
     assert box.good("logs", "talker", "--tail", "3", user=ADA).splitlines() == ["line 17", "line 18", "line 19"]
+
+
+def test_a_log_that_is_written_fast_is_followed_whole(box):
+    write = "trap 'exit 0' TERM; while ! test -e /open/go; do usleep 20000; done; for i in $(seq 1 30000); do echo line $i; done"
+    want = [f"line {i}" for i in range(1, 30001)]
+    for name, words in (("plain", ()), ("terminal", ("-t",))):
+        box.docker("run", "-d", "--name", name, "--network", "none", "-e", "NVIDIA_VISIBLE_DEVICES=0", "-v", f"{box.open}:/open", *words, IMAGE, "sh", "-c", write)
+        reader = subprocess.Popen([str(GPUMGR), "containers", "logs", name, "--follow", "--dir", str(box.up.dir)], stdout=subprocess.PIPE, env=clean_env(), text=True)
+        (box.open / "go").touch()
+        out, _ = reader.communicate(timeout=300)
+        (box.open / "go").unlink()
+        assert reader.returncode == 0 and out.splitlines() == want
+
+
+# ---- a shell ----
+
+class Terminal:
+    """`gpumgr containers shell` at a terminal of the test's own."""
+
+    def __init__(self, box, name, rows, columns, user=None):
+        self.fd, other = os.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen([str(GPUMGR), "containers", "shell", name, "--dir", str(box.up.dir)], stdin=other, stdout=other, stderr=other,
+                                        env=clean_env(HOME="/tmp"), user=user, group=user, extra_groups=None if user is None else [], start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(other)
+        self.shown = b""
+
+    def until(self, text, timeout=60):
+        end = time.monotonic() + timeout
+        while text not in self.shown:
+            assert time.monotonic() < end, self.shown
+            if select.select([self.fd], [], [], 0.2)[0]:
+                try:
+                    self.shown += os.read(self.fd, 65536)
+                except OSError:  # everybody at the other end is gone
+                    assert text in self.shown, self.shown
+        return self.shown.decode(errors="replace")
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+
+def test_a_shell_by_command(box):
+    box.good("add", IMAGE, "--name", "lab", "--", *OBEYS, user=ADA)
+    at = Terminal(box, "lab", 33, 101, user=ADA)
+    at.type("/bin/busybox id -u; /bin/busybox stty size; echo do''ne\r")
+    shown = at.until(b"done")
+    assert f"\n{ADA}\r\n" in shown
+    wait_for(lambda: (at.type("/bin/busybox stty size; echo ne''xt\r"), "33 101" in at.until(b"next"))[1], "its size is the window's", 60)
+    fcntl.ioctl(at.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 102, 0, 0))
+    wait_for(lambda: (setattr(at, "shown", b""), at.type("/bin/busybox stty size; echo ne''xt\r"), "44 102" in at.until(b"next"))[2], "and follows it", 60)
+    at.type("exit 7\r")
+    assert at.process.wait(60) == 7
+    gone = Terminal(box, "lab", 24, 80, user=ADA)
+    gone.type("sleep 4321\r")
+    wait_for(lambda: "sleep 4321" in box.docker("top", "lab").stdout, "something runs in it", 60)
+    gone.process.kill()
+    gone.process.wait()
+    wait_for(lambda: "sleep 4321" not in box.docker("top", "lab").stdout, "nothing is left of it", 60)
+    box.refused("container lab is not yours: it is entered by whoever it runs as", "shell", "lab", user=BOB)
+    box.refused("there is no container none", "shell", "none", user=BOB)
+    box.refused("shell what? It needs NAME", "shell")
+    box.good("stop", "lab", user=ADA)
+    box.refused("container lab does not run", "shell", "lab", user=ADA)
+
+
+def test_one_user_cannot_take_all_shells_and_logs(box):
+    box.good("add", IMAGE, "--name", "lab", "--", *OBEYS, user=ADA)
+    words = [str(GPUMGR), "containers", "logs", "lab", "--follow", "--dir", str(box.up.dir)]
+    many = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=clean_env(), user=ADA, group=ADA, extra_groups=[], text=True) for _ in range(20)]
+    try:
+        refused = wait_for(lambda: (n := [p for p in many if p.poll() is not None]) and len(n) >= 4 and n, "those beyond sixteen are refused", 120)
+        assert all("try again" in (text := p.stderr.read()) or "too many" in text for p in refused)
+        box.good("list", user=BOB)  # others are answered all the same
+        one = Terminal(box, "lab", 24, 80)
+        one.type("exit 5\r")
+        assert one.process.wait(60) == 5
+    finally:
+        for p in many:
+            p.kill()
+            p.wait()

@@ -262,6 +262,50 @@ def test_a_shell_is_its_owner_s_and_ends_with_him(box, people):
     assert "does not run" in WebSocket(ada, "containers/lab/shell").closed()
 
 
+def followed(who, path):
+    """A stream of events, and its connection."""
+    c = http.client.HTTPConnection(who.host, timeout=120)
+    c.request("GET", f"/api/v1/{path}", headers={"Cookie": who.cookie})
+    return c, c.getresponse()
+
+
+def test_a_log_that_is_written_fast_comes_whole_to_a_slow_reader(box, people):
+    ada, go = people["ada"], box.open / "go"
+    write = "trap 'exit 0' TERM; while ! test -e /open/go; do usleep 20000; done; for i in $(seq 1 60000); do echo line $i äöü; done"
+    box.open.chmod(0o755)
+    ada.good("POST", "containers", {"image": IMAGE, "name": "talker", "mounts": [f"{box.open}:/open:ro"], "command": ["sh", "-c", write]})
+    c, answer = followed(ada, "containers/talker/log?follow=true")
+    assert answer.status == 200
+    go.touch()
+    wait_for(lambda: not box.inspect("talker")["State"]["Running"], "all is written before anything is read", 300)
+    text, event = "", ""
+    for line in answer:
+        if line.startswith(b"event:"):
+            event = line.split()[1].decode()
+        if line.startswith(b"data:") and event == "log":
+            text += json.loads(line[5:])["text"]
+        if event == "end":
+            break
+    go.unlink()
+    c.close()
+    assert text.splitlines() == [f"line {i} äöü" for i in range(1, 60001)]
+
+
+def test_who_signs_out_loses_his_shells_and_logs(box, people):
+    people["ada"].good("POST", "containers", {"image": IMAGE, "name": "lab", "command": SLEEP})
+    ada = Browser(box, "ada")  # a session of its own
+    shell = WebSocket(ada, "containers/lab/shell")
+    shell.send("echo do''ne; sleep 4321\r")
+    shell.until("done")
+    c, log = followed(ada, "containers/lab/log?follow=true")
+    assert log.status == 200
+    assert ada("DELETE", "session").status == 204
+    assert shell.closed() == "you are not signed in any more"
+    assert log.read().startswith(b"event: log")  # to its end
+    c.close()
+    wait_for(lambda: "sleep 4321" not in box.docker("top", "lab").stdout, "nothing is left of it", 60)
+
+
 def test_a_window_that_is_drawn_larger_starts_one_thread(box, people):
     ada = people["ada"]
     ada.good("POST", "containers", {"image": IMAGE, "name": "lab", "command": SLEEP})

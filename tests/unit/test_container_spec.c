@@ -122,7 +122,6 @@ static void calls(void **state) {
                                        .is_admin = true,
                                        .of = "lab",
                                        .lines = 9,
-                                       .since_ns = -1,
                                        .record = (const uint8_t *)"abc",
                                        .record_len = 3};
     struct wire_container_call got;
@@ -131,7 +130,7 @@ static void calls(void **state) {
     assert_int_equal(wire_get_container_call(&f, &got, &e), 0);
     assert_true(got.request == 7 && got.verb == CONTAINER_VERB_EDIT && got.is_admin && !got.is_shared &&
                 got.lines == 9);
-    assert_true(got.since_ns == -1 && got.record_len == 3 && memcmp(got.record, "abc", 3) == 0);
+    assert_true(got.record_len == 3 && memcmp(got.record, "abc", 3) == 0);
     assert_string_equal(got.of, "lab");
     assert_string_equal(got.account, "ada");
     for (size_t n = 0; n < f.len; n++) {
@@ -140,12 +139,11 @@ static void calls(void **state) {
         assert_true(wire_get_container_call(&cut, &got, &e) < 0);
     }
     buf_clear(&b);
-    struct wire_container_answer a = {.request = 8, .result = -EPERM, .text = "no", .since_ns = 5, .is_over = true},
-                                 back;
+    struct wire_container_answer a = {.request = 8, .result = -EPERM, .text = "no"}, back;
     wire_put_container_answer(&b, &a);
     assert_int_equal(wire_frame(b.s, b.len, &f, &e), (int)b.len);
     assert_int_equal(wire_get_container_answer(&f, &back, &e), 0);
-    assert_true(back.request == 8 && back.result == -EPERM && back.since_ns == 5 && back.is_over && back.len == 0);
+    assert_true(back.request == 8 && back.result == -EPERM && back.len == 0);
     assert_string_equal(back.text, "no");
 }
 
