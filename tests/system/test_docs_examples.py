@@ -98,7 +98,7 @@ class Desk:
         """The example, with numbers, names and days that there are."""
         day = datetime.date.today() + datetime.timedelta(days=2)
         line = re.sub(r"20\d\d-\d\d-\d\d", str(day), line)
-        line = re.sub(r"\b(PROGRAM|COMMAND)\b", "true", line).replace("GPU ", "3 ").replace(" NAME", " prometheus")
+        line = re.sub(r"\b(PROGRAM|COMMAND)\b", "true", line).replace("GPU ", "3 ").replace(" NAME", " program")
         line = line.replace("--user ada", "--user games").replace("--group course", "--group games").replace("> /etc/prometheus/", "> ")
         if "18.3" in line:
             line = line.replace("18.3", self.good("gpumgr submit --share 1GiB --array 1-4 -- sleep 600").strip() + ".3")

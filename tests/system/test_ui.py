@@ -12,7 +12,7 @@ import pytest
 import websockets
 
 from instance import Instance, kill
-from job_box import ADA, BOB, NO_ENGINES, box, gpumgr, idle, job, state, submit, verdicts
+from job_box import ADA, BOB, NO_ENGINES, box, gpumgr, idle, job, spawn, state, submit, verdicts
 from simulator import Simulator, wait_for
 from ui_view import View, run
 
@@ -285,11 +285,21 @@ def test_bad_input(box, app):
     runs(box, plain)
     got = gpumgr(box, "open", plain)
     assert got.returncode != 0 and "declares no UI" in got.stderr and len(got.stderr.splitlines()) == 1
-    holder = submit(box, "--gpus", 1, "--", "sleep", 1000)
+
+
+def test_one_that_does_not_run_yet_is_waited_for(box):
+    """`gpumgr open $(gpumgr submit ...)`: why it waits is said; its end, too, where it never runs."""
+    holder = submit(box, "--gpus", 2, "--", "sleep", 1000)
     runs(box, holder)
-    waiting = submit(box, "--gpus", 2, "--ui", 8888, "--", "sleep", 1000)
-    got = gpumgr(box, "open", waiting)
-    assert got.returncode != 0 and f"job {waiting} does not run: it is waiting" in got.stderr
+    waiting, cancelled = (submit(box, "--gpus", 1, "--ui", 8888, "--", "sleep", 1000) for _ in range(2))
+    opens, fails = spawn(box, "open", waiting, "--print"), spawn(box, "open", cancelled, "--print")
+    assert f"job {waiting} waits" in opens.stderr.readline() and f"job {cancelled} waits" in fails.stderr.readline()
+    gpumgr(box, "cancel", cancelled)
+    out, err = fails.communicate(timeout=120)
+    assert fails.returncode == 2 and out == "" and f"job {cancelled} does not run: it is cancelled" in err
+    gpumgr(box, "cancel", holder)
+    out, err = opens.communicate(timeout=120)
+    assert opens.returncode == 0 and out.startswith("http://"), err
 
 
 def test_a_ui_that_is_not_there_yet(box, app):
