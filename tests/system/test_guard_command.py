@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -13,7 +12,7 @@ import time
 import pytest
 
 from instance import GPUMGR, Instance, clean_env
-from simulator import BUILD, LIBRARY, ROOT, Simulator, wait_for
+from simulator import BUILD, LIBRARY, Simulator, wait_for
 
 POWER, CLOCKS, APP_CLOCKS = 1, 2, 3
 H200, T1000, P100 = range(3)
@@ -456,19 +455,3 @@ def test_refused_at_reload_and_the_old_settings_stay(place):
         file.write_text('{"guard": {"hot_c": 70}}')
         i.process.send_signal(signal.SIGHUP)
         wait_for(lambda: targets() == [70, 70], "a good one is taken")
-
-
-# ---- systemd ----
-
-
-def test_the_unit_is_one_that_systemd_takes(place):
-    text = (ROOT / "packaging/gpumgr.service").read_text()
-    for line in ("Type=notify", "ExecStopPost=-/usr/bin/gpumgr guard restore", "ExecReload=/bin/kill -HUP $MAINPID"):
-        assert line in text.splitlines(), line
-    if not shutil.which("systemd-analyze"):
-        return
-    unit = place / "gpumgr.service"
-    unit.write_text(text.replace("/usr/bin/gpumgr", str(GPUMGR)))
-    got = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60)
-    ours = [line for line in got.stderr.splitlines() if "gpumgr.service" in line]
-    assert not ours, got.stderr
