@@ -21,6 +21,7 @@
 #define TICKET_S 60
 #define GRANT_S (12 * 3600) /* of one who asked over the Unix socket: he has no session whose end would end it */
 #define VIEWERS_MAX 64      /* of one UI */
+#define ASK_S 2             /* between two questions about a container */
 #define ENTER "/.gpumgr/enter?ticket="
 #define NONCE 12
 
@@ -32,6 +33,8 @@ struct viewer {
     uint8_t secret[SECRETS_HASH]; /* of the ticket, then of the cookie */
     bool is_ticket;
     int64_t until_s;
+    uint64_t number;             /* no other viewer ever has it */
+    bool is_asking, may_no_more; /* of a container: its machine is asked; and said no */
 };
 
 struct ui_open {
@@ -54,6 +57,7 @@ struct proxy {
     } * past;             /* by port: who had it last */
     struct relay *shared; /* where UIs have names */
     struct ui_open *uis;
+    uint64_t viewers, seconds;
 };
 
 static int64_t now_s(void) { return clock_real_ns() / NS_PER_S; }
@@ -65,7 +69,7 @@ static bool may_view(struct ui_open *ui, struct viewer *v) {
     struct queue_ui now;
     struct error e;
     if (v->until_s < now_s() || !auth_is_still(ui->proxy->server->auth, &v->who, now_s())) return false;
-    if (!ui->of.job) return true; /* the node says no with each connection */
+    if (!ui->of.job) return !v->may_no_more; /* and the node says no with each connection */
     const struct queue_who who = api_who_of(s->auth, &v->who);
     return queue_ui(s->queue, ui->of.job, ui->of.element, &who, &now, &e) >= 0;
 }
@@ -310,8 +314,54 @@ static bool is_over(struct ui_open *ui) {
     return false;
 }
 
+/* ---- containers: their machines know whether they run, and who may ---- */
+
+struct asking {
+    struct proxy *proxy;
+    uint64_t viewer;
+};
+
+static struct viewer *viewer_of_number(struct proxy *p, uint64_t number) {
+    for (struct ui_open *ui = p->uis; ui; ui = ui->next)
+        for (struct viewer *v = ui->viewers; v; v = v->next)
+            if (v->number == number) return v;
+    return NULL;
+}
+
+/* A machine that does not answer says nothing; the server's end (-ENOTCONN) comes when the proxy is gone. */
+static void may_came(void *ctx, int result, const struct wire_container_answer *a, const char *sentence) {
+    struct asking *k = ctx;
+    bool is_silent = result == -ENOTCONN || result == -ETIMEDOUT;
+    struct viewer *v = result == -ENOTCONN ? NULL : viewer_of_number(k->proxy, k->viewer);
+    if (v) v->is_asking = false;
+    if (v && result < 0 && !is_silent && result != -EAGAIN && result != -EIO && result != -EPROTO)
+        v->may_no_more = true;
+    free(k);
+}
+
+static void ask_machine(struct ui_open *ui, struct viewer *v) {
+    struct server *s = ui->proxy->server;
+    struct wire_container_call call = {.verb = CONTAINER_VERB_UI, .is_admin = v->who.role == ROLE_ADMIN};
+    struct live_node *n = live_find_node(&s->live, ui->of.node);
+    struct error ignored;
+    snprintf(call.account, sizeof call.account, "%s", v->who.user ? v->who.name : "");
+    snprintf(call.of, sizeof call.of, "%s", ui->of.open.container);
+    struct asking *k = malloc(sizeof *k);
+    if (!k) abort();
+    *k = (struct asking){ui->proxy, v->number};
+    v->is_asking = n && containers_ask(s->containers, n, &call, may_came, k, &ignored) >= 0;
+    if (!v->is_asking) free(k);
+}
+
+static void ask_machines(struct proxy *p) {
+    for (struct ui_open *ui = p->uis; ui; ui = ui->next)
+        for (struct viewer *v = ui->of.job ? NULL : ui->viewers; v; v = v->next)
+            if (!v->is_asking) ask_machine(ui, v);
+}
+
 static void on_second(void *ctx) {
     struct proxy *p = ctx;
+    if (p->seconds++ % ASK_S == 0) ask_machines(p);
     for (struct ui_open *ui = p->uis, *next; ui; ui = next) {
         next = ui->next;
         mind_viewers(ui);
@@ -442,8 +492,12 @@ int proxy_open(struct proxy *p, const struct call *c, const struct proxy_target 
     if (count >= VIEWERS_MAX) return fail(e, -EAGAIN, "this UI was opened too often at once; try again in a minute");
     struct viewer *v = calloc(1, sizeof *v);
     if (!v) abort();
-    *v =
-        (struct viewer){.next = ui->viewers, .ui = ui, .who = c->who, .is_ticket = true, .until_s = now_s() + TICKET_S};
+    *v = (struct viewer){.next = ui->viewers,
+                         .ui = ui,
+                         .who = c->who,
+                         .is_ticket = true,
+                         .until_s = now_s() + TICKET_S,
+                         .number = ++p->viewers};
     secrets_make(ticket);
     secrets_hash("ui ticket", ticket, v->secret);
     ui->viewers = v;

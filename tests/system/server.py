@@ -17,6 +17,16 @@ SERVER = BUILD / "gpumgr-server"
 GPUMGR = BUILD / "gpumgr"
 
 
+def certificate(directory):
+    """One for this machine, and its key."""
+    directory.mkdir(exist_ok=True)
+    cert, key = directory / "cert.pem", directory / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    return cert, key
+
+
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__("gpumgr", timeout=20)

@@ -11,6 +11,7 @@ import socket
 import struct
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -329,6 +330,15 @@ def test_a_window_that_is_drawn_larger_starts_one_thread(box, people):
     wait_for(lambda: (setattr(shell, "shown", ""), shell.send("/bin/busybox stty size; echo do''ne\r"), "309 100" in shell.until("done"))[2], "the last size counts", 60)
 
 
+def opened(jar, who):
+    """The page of container web; None: it does not listen yet."""
+    try:
+        return jar.open(who.good("POST", "containers/web/ui")["url"], timeout=60)
+    except urllib.error.HTTPError as e:
+        assert e.code == 503, e
+        return None
+
+
 def test_its_own_page_is_opened_by_its_owner_alone(box, people):
     ada, www = people["ada"], box.open / "www"
     www.mkdir()
@@ -336,7 +346,7 @@ def test_its_own_page_is_opened_by_its_owner_alone(box, people):
     ada.good("POST", "containers", {"image": IMAGE, "name": "web", "ui": "8000/index.html", "mounts": [f"{www}:/www:ro"],
                                     "command": ["/bin/busybox", "httpd", "-f", "-p", "8000", "-h", "/www"]})
     jar = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    text = wait_for(lambda: jar.open(ada.good("POST", "containers/web/ui")["url"], timeout=60).read().decode(), "the page", 60)
+    text = wait_for(lambda: opened(jar, ada), "the page", 60).read().decode()
     assert text == "hello from the container\n"
     for who in ("bob", "chief"):  # what runs there runs as ada
         people[who].refused(403, f"container web is not {who}'s", "POST", "containers/web/ui")
@@ -344,6 +354,38 @@ def test_its_own_page_is_opened_by_its_owner_alone(box, people):
     ada.refused(404, "container plain has no page of its own", "POST", "containers/plain/ui")
     ada.good("POST", "containers/web/stop")
     ada.refused(409, "container web does not run", "POST", "containers/web/ui")
+
+
+def listens(url):
+    host, port = url.split("/")[2].rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("end", ["stopped", "removed", "rights"])
+def test_its_own_page_is_closed_with_it(box, people, end):
+    ada = people["ada"]
+    # one request is answered; the next waits for ever, as a WebSocket does
+    serve = "while :; do /bin/busybox nc -l -p 8000 -e sh -c 'read x; printf \"HTTP/1.1 200 OK\\r\\n\\r\\nhello\"; sleep 4321'; done"
+    ada.good("POST", "containers", {"image": IMAGE, "name": "web", "ui": "8000", "command": ["sh", "-c", serve]})
+    url = ada.good("POST", "containers/web/ui")["url"]
+    jar = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    answer = wait_for(lambda: opened(jar, ada), "the page", 60)
+    assert answer.read(5) == b"hello" and listens(url)
+    try:
+        if end == "stopped":
+            box.docker("stop", "-t", "0", "web")
+        elif end == "removed":
+            box.docker("rm", "-f", "web")
+        else:
+            (box.up.dir / "users").write_text("".join(f"{a} {u}\n" for a, u in {**USERS, "ada": "news"}.items()))
+        assert answer.read() == b""  # what was open is cut off
+        wait_for(lambda: not listens(url), "nothing listens there any more", 60)
+    finally:
+        (box.up.dir / "users").write_text("".join(f"{a} {u}\n" for a, u in USERS.items()))
 
 
 def test_a_machine_whose_engine_is_away_is_said(box, people):

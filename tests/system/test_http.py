@@ -16,7 +16,7 @@ import pytest
 
 import server as server_module
 from hand_node import HandNode
-from server import SERVER, Server
+from server import SERVER, Server, certificate
 from simulator import wait_for
 
 HOST = b"Host: localhost\r\n"
@@ -259,15 +259,6 @@ def test_what_a_trusted_proxy_says_counts():
 
 
 # ---- TLS, and plain only where it is meant ----
-
-def certificate(directory):
-    directory.mkdir(exist_ok=True)
-    cert, key = directory / "cert.pem", directory / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert],
-                   check=True, capture_output=True)
-    return cert, key
-
 
 def test_tls(tmp_path):
     cert, key = certificate(tmp_path / "tls")

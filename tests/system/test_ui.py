@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import websockets
 
 from instance import Instance, kill
 from job_box import ADA, BOB, NO_ENGINES, box, gpumgr, idle, job, spawn, state, submit, verdicts
+from server import certificate
 from simulator import Simulator, wait_for
 from ui_view import View, run
 
@@ -424,3 +426,38 @@ def test_names_instead_of_ports(app, tmp_path):
             got = gpumgr(i, "cancel", number)
             assert got.returncode == 0
             wait_for(lambda: v.ask("GET", "/say", Host=named).status == 404, "it is not open any more", 30)
+
+
+def test_over_tls(app, tmp_path):
+    """The same certificate as the dashboard; cookies that nobody else can set; WebSockets as wss."""
+    cert, key = certificate(tmp_path / "tls")
+    for p in (cert.parent, cert, key, tmp_path):
+        p.chmod(0o755)
+    key.chmod(0o600)
+    trust = ssl.create_default_context(cafile=cert)
+    with Simulator(tmp_path / "sim", "--model", "h200:1") as sim:
+        with Instance(sim, "--gpu-devices", sim.dir / "dev", *NO_ENGINES, "--tls.cert", cert, "--tls.key", key, role="up") as i:
+            i.sim = sim
+            i.ready(1)
+            wait_for(lambda: verdicts(i) == ["free"], "the GPU is free", 30)
+            number = start(i, app)
+            up(i, number)
+            v = View(i, number, trust=trust)
+            assert v.origin.startswith("https://") and v.entered.status == 303
+            said = v.entered.getheader("Set-Cookie")
+            assert said.startswith("__Host-gpumgr_ui_") and "Secure" in said and "HttpOnly" in said, said
+            got = v.fields()
+            assert got["x-forwarded-proto"] == "https" and "cookie" not in got and got["host"].startswith("localhost"), got
+            body = os.urandom(1 << 20)
+            assert hashlib.sha256(body).hexdigest() in v.ask("POST", "/upload", body, Origin=v.origin).text.decode()
+
+            async def talk():
+                async with v.socket() as s:
+                    await s.send("large 3000000")
+                    assert len(await s.recv()) == 3_000_000
+            run(talk())
+            assert refused(v, origin=v.origin.replace("https", "http")) == 403
+            plain = http.client.HTTPConnection(v.host, timeout=20)
+            with pytest.raises((http.client.BadStatusLine, ConnectionError, http.client.RemoteDisconnected)):
+                plain.request("GET", "/say", headers={"Cookie": v.cookie})
+                plain.getresponse()

@@ -13,7 +13,9 @@ from job_box import gpumgr
 class View:
     """One who opened the UI of a job: requests carry his cookie."""
 
-    def __init__(self, box, number, user=None, enter=True):
+    def __init__(self, box, number, user=None, enter=True, trust=None):
+        """trust: of a server with TLS."""
+        self.trust = trust
         got = gpumgr(box, "open", number, "--json", user=user)
         assert got.returncode == 0, got.stderr
         self.url = json.loads(got.stdout)["url"]
@@ -31,6 +33,8 @@ class View:
         return self.entered
 
     def connect(self, timeout=60):
+        if self.trust:
+            return http.client.HTTPSConnection(self.host, timeout=timeout, context=self.trust)
         return http.client.HTTPConnection(self.host, timeout=timeout)
 
     def ask(self, method, target, body=None, connection=None, **headers):
@@ -52,7 +56,7 @@ class View:
         return {k.lower(): v for k, v in json.loads(answer.text)["fields"]}
 
     def socket(self, origin=None, cookie=None):
-        return websockets.connect(f"ws://{self.host}/ws", origin=self.origin if origin is None else origin or None,
+        return websockets.connect(f"{'wss' if self.trust else 'ws'}://{self.host}/ws", ssl=self.trust, origin=self.origin if origin is None else origin or None,
                                   extra_headers={"Cookie": self.cookie if cookie is None else cookie}, max_size=1 << 26,
                                   open_timeout=60, close_timeout=10)
 
