@@ -226,7 +226,10 @@ static void be(struct caller *ret, const struct account *account, enum auth_mean
     snprintf(ret->name, sizeof ret->name, "%s", account->name);
 }
 
+/* A script at another port of this host can set a cookie of our name for a path of ours, and so bring in a session of its maker's
+ * before the true one. Who comes with sessions of two accounts is nobody. */
 static void by_cookie(struct auth *a, const struct auth_ask *ask, int64_t now_s, struct caller *ret) {
+    const struct caller nobody = *ret;
     char secret[SECRETS_TEXT], name[RULES_COOKIE_NAME];
     uint8_t hash[SECRETS_HASH];
     rules_cookie_name(ask->is_tls, a->setup.base_path, ask->host, name);
@@ -237,10 +240,14 @@ static void by_cookie(struct auth *a, const struct auth_ask *ask, int64_t now_s,
         struct session *s = find_session(a, hash);
         const struct account *account = s ? auth_account(a, s->user) : NULL;
         if (!account || account->is_disabled || now_s - s->seen > AUTH_SESSION_IDLE_S) continue;
+        if (ret->means == BY_SESSION && ret->user == account->id) continue;
+        if (ret->means == BY_SESSION) {
+            *ret = nobody;
+            return;
+        }
         if (now_s > s->seen) s->seen = now_s;
         be(ret, account, BY_SESSION, account->role, s->id);
         secrets_hash_text("csrf", secret, ret->csrf);
-        return;
     }
 }
 

@@ -188,6 +188,18 @@ def test_a_cookie_alone_changes_nothing(server, change, code):
     assert server.tcp("POST", "/api/v1/tokens", '{"name":"y"}', **{**act, "Origin": None, "Sec_Fetch_Site": "same-origin"}).status == 201
 
 
+def test_sessions_of_two_accounts_at_once_are_nobody_s(server):
+    """A page at another port of the host can set a cookie for a path of ours: it is sent first."""
+    assert server.unix("PUT", "/api/v1/users/mallory", {"role": "member"}).status == 201
+    (his, _), (hers, act), (again, _) = server.browser(), server.browser("mallory"), server.browser()
+    own, tossed, second = his["Cookie"], hers["Cookie"], again["Cookie"]
+    for both in (f"{tossed}; {own}", f"{own}; {tossed}", f"{own}; {second}; {tossed}"):
+        assert server.tcp("GET", "/api/v1/session", Cookie=both).json["user"] is None
+        assert server.tcp("POST", "/api/v1/tokens", '{"name":"x"}', **{**act, "Cookie": both}).status == 401
+    for both in (f"{own}; {second}", f"{own.split('=')[0]}={'x' * 43}; {own}"):  # one account, and nonsense beside it
+        assert server.tcp("GET", "/api/v1/session", Cookie=both).json["user"] not in (None, "mallory")
+
+
 def test_signing_in_from_another_page_is_refused(server):
     link = server.link()
     refused = server.tcp("POST", "/api/v1/session", {"link": link}, Origin="http://evil.example")
