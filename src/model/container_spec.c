@@ -60,9 +60,7 @@ static int check_mounts(const struct container_spec *s, struct error *e) {
     for (const char *m = NULL; (m = job_word_next(&s->mounts, m));) {
         if (!job_word_is_mount(m) || strlen(m) > 4000 || !job_text_is_plain(m))
             return fail(e, -EINVAL, "mounts: \"%.80s\" is not SOURCE:TARGET or SOURCE:TARGET:ro with full paths", m);
-        const char *target = strchr(m, ':') + 1;
-        if (strcmp(target, "/") == 0 || strncmp(target, "/:", 2) == 0)
-            return fail(e, -EINVAL, "mounts: / is the container's own");
+        if (job_mount_is_root(m)) return fail(e, -EINVAL, "mounts: / is the container's own");
     }
     return 0;
 }

@@ -16,6 +16,7 @@
 #define JOB_GPUS_MAX 64
 #define JOB_SCOPE_MAX 512u
 #define JOB_AFTER_MAX 256u
+#define JOB_MOUNTS_MAX 32u
 #define JOB_RETRIES_MAX 100
 #define JOB_ELEMENTS_MAX 100000u /* of one array or sweep */
 #define JOB_PRIORITY_MAX 100
@@ -81,6 +82,8 @@ int job_elements(const struct job_spec *s, unsigned *ret_count, unsigned *ret_at
 /* Element i as it is run: GPUMGR_ARRAY_INDEX and the sweep's variables in its environment, {index} and {lr} replaced in its
  * command. Written to b as a record of its own. */
 int job_element(const struct job_spec *s, unsigned i, struct buf *b, struct error *e) MUST_CHECK;
+/* What its sweep gives element i, "lr=1e-3": appended to b as words. */
+void job_element_values(const struct job_spec *s, unsigned i, struct buf *b);
 /* The number people see for element i: its array index, or i + 1 for a sweep; -1: there is no such element. And back. */
 int64_t job_element_number(const struct job_spec *s, unsigned i);
 int64_t job_element_find(const struct job_spec *s, int64_t number);

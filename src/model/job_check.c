@@ -68,11 +68,19 @@ static bool is_mount(const char *m) {
     return !mode || strcmp(mode, ":ro") == 0 || strcmp(mode, ":rw") == 0;
 }
 
+bool job_mount_is_root(const char *mount) {
+    const char *target = strchr(mount, ':') + 1;
+    return target[strspn(target, "/.")] == ':' || !target[strspn(target, "/.")];
+}
+
 static int check_surroundings(const struct job_spec *s, struct error *e) {
     if (s->mounts.count && !s->image[0]) return fail(e, -EINVAL, "mounts: only a container has them; give an image");
-    for (const char *m = NULL; (m = job_word_next(&s->mounts, m));)
+    if (s->mounts.count > JOB_MOUNTS_MAX) return fail(e, -EINVAL, "mounts: more than %u", JOB_MOUNTS_MAX);
+    for (const char *m = NULL; (m = job_word_next(&s->mounts, m));) {
         if (!is_mount(m))
             return fail(e, -EINVAL, "mounts: \"%.80s\" is not SOURCE:TARGET or SOURCE:TARGET:ro with full paths", m);
+        if (job_mount_is_root(m)) return fail(e, -EINVAL, "mounts: / is the container's own");
+    }
     for (const char *v = NULL; (v = job_word_next(&s->env, v));) {
         size_t n = name_len(v);
         if (n == 0 || v[n] != '=') return fail(e, -EINVAL, "env: \"%.40s\" is not NAME=VALUE", v);
@@ -210,6 +218,7 @@ int job_check(const struct job_spec *s, int64_t now_ns, struct error *e) {
     if (r >= 0) r = repeat_spec_check_job(s, e);
     if (r >= 0) r = service_spec_check_job(s, e);
     if (r < 0) return r;
+    if (s->is_pty && s->image[0]) return fail(e, -EINVAL, "pty: a container has no terminal here");
     if (s->is_pty && (s->array[0] || s->sweep.count))
         return fail(e, -EINVAL, "pty: the elements of an array cannot share a terminal");
     return 0;

@@ -31,7 +31,7 @@ static bool is_below(const char *path, const char *roots) {
     return false;
 }
 
-/* In a child that has become the user: what he cannot open, his job does not get. */
+/* In a child that has become the user: what he cannot open, his job does not get. EROFS: he may read it, not more. */
 _Noreturn static void open_as_user(const struct seal_context *who, const char *source, bool is_readonly, int to) {
     gid_t groups[SEAL_GROUPS];
     for (unsigned i = 0; i < who->groups; i++) groups[i] = group_at(who, i);
@@ -43,8 +43,11 @@ _Noreturn static void open_as_user(const struct seal_context *who, const char *s
     int fd = open(source, O_PATH | O_CLOEXEC), errnum = fd < 0 ? errno : 0;
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd >= 0 && faccessat(AT_FDCWD, path, is_readonly ? R_OK : R_OK | W_OK, AT_EACCESS) < 0) errnum = errno;
-    (void)!fd_send(to, errnum ? -1 : fd, errnum);
+    if (fd >= 0 && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
+        errnum = errno;
+    else if (fd >= 0 && !is_readonly && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0)
+        errnum = EROFS;
+    (void)!fd_send(to, errnum && errnum != EROFS ? -1 : fd, errnum);
     _exit(0);
 }
 
@@ -77,8 +80,9 @@ static int split_mount(const char *word, char *source, size_t room, struct mount
     return 0;
 }
 
-/* The descriptor of what its user opened; a negative errno. */
-static int ask_user(const struct seal_context *who, const char *source, bool is_readonly, struct error *e) {
+/* The descriptor of what its user opened; a negative errno. *ret_is_his: he may do with it what the mount would let him. */
+static int ask_user(const struct seal_context *who, const char *source, bool is_readonly, bool *ret_is_his,
+                    struct error *e) {
     int pair[2], errnum = EAGAIN;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) return fail_errno(e, errno, "a socket");
     pid_t child = fork();
@@ -87,6 +91,7 @@ static int ask_user(const struct seal_context *who, const char *source, bool is_
     int fd = child > 0 ? fd_receive(pair[0], &errnum) : -1;
     close(pair[0]);
     if (child > 0) waitpid(child, NULL, 0);
+    *ret_is_his = errnum == 0;
     return fd < 0 ? fail_errno(e, errnum, "mounts: %s", source) : fd;
 }
 
@@ -97,7 +102,8 @@ static int take(struct mounts *all, const char *word, struct error *e) {
     if (all->count == MOUNTS_MAX) return fail(e, -E2BIG, "mounts: more than %d", MOUNTS_MAX);
     int r = split_mount(word, source, sizeof source, m, e);
     if (r < 0) return r;
-    AUTO(fd_done) int fd = ask_user(all->who, source, m->is_readonly, e);
+    bool is_his = false;
+    AUTO(fd_done) int fd = ask_user(all->who, source, m->is_readonly, &is_his, e);
     if (fd < 0) return fd;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t len = readlink(link, real, sizeof real - 1);
@@ -107,6 +113,7 @@ static int take(struct mounts *all, const char *word, struct error *e) {
         return fail(e, -EPERM, "mounts: %s is neither a directory nor a file", source);
     if (!is_below(real, all->roots))
         return fail(e, -EPERM, "mounts: %s is not below one of jobs.mount_roots (%s)", real, all->roots);
+    if (!is_his) return fail(e, -EACCES, "mounts: %s: you may read it, but not write there; mount it with :ro", source);
     r = pin(all, fd, S_ISDIR(st.st_mode), m, e);
     if (r >= 0) all->count++;
     return r;

@@ -11,7 +11,7 @@
 #include "model/job.h"
 #include "node/seal.h"
 
-#define MOUNTS_MAX 32
+#define MOUNTS_MAX JOB_MOUNTS_MAX
 
 struct mount_of {
     char source[PATH_MAX], target[PATH_MAX]; /* source: as the engine is told */

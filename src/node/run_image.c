@@ -26,7 +26,7 @@
 #include "node/runs.h"
 #include "node/seal.h"
 
-#define EXIT_OURS 125 /* as Docker's own client: it was not the container that failed */
+#define EXIT_OURS RUNS_EXIT_OURS
 #define CREATE_S 60
 #define PULL_S 3600
 #define WAIT_S 60
@@ -151,6 +151,7 @@ static void describe(struct buf *b) {
     json_pair_bool(b, "Privileged", false);
     json_key(b, "SecurityOpt");
     buf_puts(b, "[\"no-new-privileges\"]");
+    json_pair_str(b, "CgroupnsMode", "private"); /* with cgroups of version 1 an engine's own choice is the host's */
     json_pair_int(b, "ShmSize", SHM_BYTES);
     mounts_put_groups(&self.who, b);
     mounts_put(&self.mounts, b);
@@ -319,10 +320,13 @@ static int run(const char *dir, const char *settings_path, struct error *e) {
 }
 
 int run_image(const char *dir, const char *settings_path) {
-    struct error e;
+    struct error e, ignored;
+    char path[PATH_MAX];
     int r = run(dir, settings_path, &e);
     if (r >= 0) return r;
     fprintf(stderr, "gpumgr: %s\n", e.text);
+    snprintf(path, sizeof path, "%s/%s", dir, RUNS_REFUSED);
+    (void)!file_write(path, 0600, e.text, strlen(e.text), false, &ignored); /* the log has it as well */
     return EXIT_OURS;
 }
 

@@ -108,7 +108,7 @@ int runs_open(struct runs *r, const struct instance *where, struct error *e) {
 }
 
 static void remove_run(const char *dir) {
-    static const char *const files[] = {"run", "state", "log", "pty", "ui"};
+    static const char *const files[] = {"run", "state", "log", "pty", "ui", RUNS_REFUSED};
     char path[700];
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         snprintf(path, sizeof path, "%s/%s", dir, files[i]);
@@ -235,6 +235,17 @@ static void add_log_size(const struct runs *r, const char *name, struct wire_run
     if (!ret->log_bytes && stat(path, &st) == 0) ret->log_bytes = (uint64_t)st.st_size;
 }
 
+/* A container that never came to be has an exit code of ours and a reason: it is told like that of any job. */
+static void add_refusal(const struct runs *r, const char *name, struct wire_run *ret) {
+    AUTO(buf_done) struct buf text = {0};
+    char path[340];
+    struct error ignored;
+    if (!ret->has_exit || ret->signal || ret->code != RUNS_EXIT_OURS || *ret->text) return;
+    run_path(r, name, RUNS_REFUSED, path, sizeof path);
+    if (file_read(path, sizeof ret->text - 1, &text, &ignored) >= 0)
+        snprintf(ret->text, sizeof ret->text, "%s", text.s);
+}
+
 int runs_look(const struct runs *r, const struct wire_run_key *k, struct wire_run *ret, struct error *e) {
     char name[OWNERS_NAME];
     struct record_state s;
@@ -244,6 +255,7 @@ int runs_look(const struct runs *r, const struct wire_run_key *k, struct wire_ru
     *ret = (struct wire_run){.key = *k};
     say_records(&s, ret);
     add_log_size(r, name, ret);
+    add_refusal(r, name, ret);
     return 0;
 }
 
@@ -253,6 +265,7 @@ int run_refresh(const struct runs *r, struct run *run, struct record_state *ret,
     if (got < 0) return got;
     say_records(ret, &fresh);
     add_log_size(r, run->name, &fresh);
+    add_refusal(r, run->name, &fresh);
     if (run->shim && fresh.state == RUN_ENDED) { /* what it left behind is being ended */
         fresh.state = RUN_ENDING;
         fresh.has_exit = false;

@@ -15,6 +15,8 @@
 #include "run/record.h"
 
 #define RUNS_BUCKETS 1024u
+#define RUNS_EXIT_OURS 125     /* as Docker's own client: it was not the container that failed */
+#define RUNS_REFUSED "refused" /* in a run's directory: why its container never ran */
 #define RUNS_FILE_MAX (2u << 20)
 
 struct run {

@@ -69,7 +69,7 @@ def test_what_the_engine_is_told(spot):
     key = start(p, "sleep", "1000")
     start_of_name = "gpumgr-%d.%d.%d-" % key  # and a part that no other instance has
     name = wait_for(lambda: next((n for n in p.docker("ps", "--format", "{{.Names}}").stdout.split() if n.startswith(start_of_name)), None), "the container runs", 60)
-    form = "{{.HostConfig.Privileged}} {{.HostConfig.NetworkMode}} {{.HostConfig.PidMode}} {{.HostConfig.IpcMode}} {{.Config.User}} {{index .Config.Labels \"gpumgr.job\"}}"
+    form = "{{.HostConfig.Privileged}} {{.HostConfig.NetworkMode}} {{.HostConfig.PidMode}} {{.HostConfig.IpcMode}} {{.HostConfig.CgroupnsMode}} {{.Config.User}} {{index .Config.Labels \"gpumgr.job\"}}"
     said = p.docker("inspect", "-f", form, name).stdout.split()
     assert said[0] == "false" and "host" not in said and said[-2:] == [f"{NOBODY}:{NOBODY}", str(key[0])]
     p.server.stop(key, BY_CANCEL, 3)
@@ -90,13 +90,15 @@ def test_mounts_have_roots_and_their_users_rights(spot):
     key = start(p, "sh", "-c", "echo new > /mnt/file && /bin/busybox cat /mnt/file", mounts=(f"{mine}:/mnt",))
     assert p.server.ended(key, 60)["code"] == 0 and (mine / "file").read_text() == "new\n", log_of(p, key)
     assert (mine / "file").stat().st_uid == NOBODY
-    rows = [(f"{mine}:/mnt:ro", 1, "Read-only"), (f"{closed}:/mnt", 125, "Permission denied"), (f"{outside}:/mnt", 125, "is not below one of jobs.mount_roots"),
+    rows = [(f"{mine}:/mnt:ro", 1, "Read-only"), (f"{closed}:/mnt", 125, "Permission denied"), ("/etc:/mnt", 125, "/etc is not below one of jobs.mount_roots"),
+            (f"{p.open}:/mnt", 125, "you may read it, but not write there; mount it with :ro"), (f"{outside}:/mnt", 125, "is not below one of jobs.mount_roots"),
             (f"{mine}/way:/mnt", 125, "is not below one of jobs.mount_roots"), (f"{p.open}/none:/mnt", 125, "No such file"),
-            (f"{p.docker.socket}:/mnt", 125, ""), ("/:/mnt", 125, "")]
+            (f"{p.docker.socket}:/mnt", 125, "mounts: "), ("/:/mnt", 125, "mounts: ")]
     for mount, code, words in rows:
         key = start(p, "sh", "-c", "echo new > /mnt/other", mounts=(mount,))
         end = p.server.ended(key, 60)
         assert end["code"] == code and words in log_of(p, key), (mount, end, log_of(p, key))
+        assert (words in end["text"]) == (code == 125)  # the job says it, too, not its log alone
     assert containers(p) == []
 
 

@@ -142,6 +142,8 @@ static void refusals(void **state) {
     X("mounts", s.mounts = (struct job_words)WORDS("/a:/b"))                                                           \
     X("mounts", s.image = "i"; s.mounts = (struct job_words)WORDS("a:/b"))                                             \
     X("mounts", s.image = "i"; s.mounts = (struct job_words)WORDS("/a:/b:exec"))                                       \
+    X("mounts", s.image = "i"; s.mounts = (struct job_words)WORDS("/a:/"))                                             \
+    X("mounts", s.image = "i"; s.mounts = (struct job_words)WORDS("/a:/..:ro"))                                        \
     X("env", s.env = (struct job_words)WORDS("=1"))                                                                    \
     X("env", s.env = (struct job_words)WORDS("A"))                                                                     \
     X("env", s.env = (struct job_words)WORDS("A=1\0CUDA_VISIBLE_DEVICES=0"))                                           \
@@ -188,6 +190,7 @@ static void refusals(void **state) {
     X("notify", s.notify = (struct job_words)WORDS("phone"))                                                           \
     X("notify", s.notify = (struct job_words)WORDS("mail:nobody"))                                                     \
     X("notify", s.notify = (struct job_words)WORDS("webhook:file:///etc"))                                             \
+    X("pty", s.is_pty = true; s.image = "i")                                                                           \
     X("pty", s.is_pty = true; s.array = "1-2")
 #define TRY(key, change)                                                                                               \
     {                                                                                                                  \
