@@ -17,9 +17,13 @@ void fd_done(int *fd) {
 int file_read(const char *path, size_t max_bytes, struct buf *ret, struct error *e) {
     AUTO(fd_done) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fail_errno(e, errno, "%s", path);
+    fcntl(fd, F_SETFL, 0); /* a pipe that nobody writes must not hold up the open, but a slow one may be waited for */
+    return file_read_fd(fd, path, max_bytes, ret, e);
+}
+
+int file_read_fd(int fd, const char *path, size_t max_bytes, struct buf *ret, struct error *e) {
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) return fail(e, -EISDIR, "%s: is a directory", path);
-    fcntl(fd, F_SETFL, 0); /* a pipe that nobody writes must not hold up the open, but a slow one may be waited for */
     AUTO(buf_done) struct buf text = {0};
     buf_puts(&text, "");
     for (;;) {

@@ -12,6 +12,8 @@
 void fd_done(int *fd); /* for AUTO(fd_done) int fd = -1 */
 
 int file_read(const char *path, size_t max_bytes, struct buf *ret, struct error *e) MUST_CHECK;
+/* The same of one that is open; path: what it is called in sentences. */
+int file_read_fd(int fd, const char *path, size_t max_bytes, struct buf *ret, struct error *e) MUST_CHECK;
 
 /* Writes beside, syncs when asked, renames over. */
 int file_write(const char *path, mode_t mode, const void *bytes, size_t n, bool sync, struct error *e) MUST_CHECK;

@@ -11,6 +11,8 @@ static const struct json_tree *tree(const json_t *j) { return (const struct json
 int json_tree_parse(const char *text, size_t len, struct json_tree **ret, struct error *e) {
     json_error_t at;
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
+    if (!root && json_error_code(&at) == json_error_null_character)
+        return fail(e, -EINVAL, "line %d: a text cannot have \\u0000 in it", at.line);
     if (!root) return fail(e, -EINVAL, "line %d: %s", at.line, at.text);
     *ret = (struct json_tree *)(uintptr_t)root;
     return 0;

@@ -342,9 +342,10 @@ void job_flags_rename(const struct job_flags *f, struct error *e) {
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         size_t whole = table[i].kind == PART ? strcspn(e->text, ":") : n; /* repeat.zone is a flag of its own */
         bool is_it = strlen(table[i].key) == whole && strncmp(e->text, table[i].key, whole) == 0;
-        bool is_scope = n == 5 && strncmp(e->text, "scope", n) == 0 && strcmp(table[i].flag, "gpu") == 0 &&
-                        f->given[i].count; /* "exactly these" is a scope, too */
-        if ((is_it && !found) || is_scope) found = &table[i];
+        bool is_scope =
+            (n == 5 && strncmp(e->text, "scope", n) == 0) || (n == 7 && strncmp(e->text, "gpu_ids", n) == 0);
+        bool is_meant = (strcmp(table[i].flag, "gpu") == 0 || strcmp(table[i].flag, "of") == 0) && f->given[i].count;
+        if ((is_it && !found) || (is_scope && is_meant)) found = &table[i]; /* "exactly these" is a scope, too */
     }
     if (!found || !e->text[n]) return;
     const char *rest = strchr(e->text, ':');

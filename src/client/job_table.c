@@ -54,6 +54,27 @@ void job_command(const struct json_tree *command, char *ret, size_t room) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = ' ';
 }
 
+static void put_value(const struct json_tree *value, struct buf *b) {
+    const char *text = json_tree_text(value, NULL);
+    if (text)
+        buf_puts(b, text);
+    else
+        buf_printf(b, "%.15g", json_tree_number(value, 0));
+}
+
+static void put_pair(void *ctx, const char *key, const struct json_tree *value) {
+    struct buf *b = ctx;
+    size_t n = json_tree_count(value);
+    buf_printf(b, "%s%s=", b->len ? " " : "", key);
+    if (!n) put_value(value, b);
+    for (size_t i = 0; i < n; i++) {
+        if (i) buf_putc(b, ',');
+        put_value(json_tree_at(value, i), b);
+    }
+}
+
+void job_pairs(const struct json_tree *object, struct buf *ret) { json_tree_each(object, put_pair, ret); }
+
 /* ---- cells ---- */
 
 static void put(struct table_cell *c, const char *text) { snprintf(c->text, sizeof c->text, "%s", text); }
@@ -189,6 +210,12 @@ static void put_peak(const struct json_tree *j, int64_t now_ns, struct table_cel
     if (bytes > 0) number_bytes(bytes, c->text, sizeof c->text);
 }
 
+static void put_values(const struct json_tree *j, int64_t now_ns, struct table_cell *c) {
+    AUTO(buf_done) struct buf text = {0};
+    job_pairs(json_tree_get(j, "values"), &text);
+    if (text.len) put(c, text.s);
+}
+
 /* Of the time that it held its GPUs. */
 static void put_busy(const struct json_tree *j, int64_t now_ns, struct table_cell *c) {
     double ratio = job_number(j, "gpu_utilization_ratio");
@@ -253,6 +280,11 @@ const struct job_cell job_cell_peak = {
 const struct job_cell job_cell_busy = {
     {.title = "BUSY", .to_the_right = true, .drop = 5},
     put_busy
+};
+
+const struct job_cell job_cell_values = {
+    {.title = "SWEEP", .shrink = 12},
+    put_values
 };
 
 void job_below(const struct json_tree *j, int64_t now_ns, char *ret, size_t room) {

@@ -20,7 +20,7 @@ struct job_cell {
 
 extern const struct job_cell job_cell_id, job_cell_state, job_cell_user, job_cell_name, job_cell_gpus, job_cell_wants,
     job_cell_age, job_cell_took, job_cell_left, job_cell_exit, job_cell_place, job_cell_starts, job_cell_command,
-    job_cell_priority, job_cell_peak, job_cell_busy;
+    job_cell_priority, job_cell_peak, job_cell_busy, job_cell_values;
 
 /* below: what stands in a line of its own under a row, or NULL. order: a key to sort by, those without it last, or NULL: as
  * they came. At most TABLE_ROWS_MAX rows; how many more there are is said. */
@@ -41,5 +41,7 @@ const char *job_text(const struct json_tree *j, const char *key);
 void job_span(double s, char *ret, size_t room);
 /* The words of a list or of one text, with blanks, control characters made visible. */
 void job_command(const struct json_tree *command, char *ret, size_t room);
+/* "lr=1e-3 bs=8,16" of an object of texts, numbers and lists of them. */
+void job_pairs(const struct json_tree *object, struct buf *ret);
 /* "0,1" of a list of numbers or texts. */
 void job_list(const struct json_tree *list, char *ret, size_t room);

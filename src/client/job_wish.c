@@ -30,8 +30,9 @@ void job_wish_done(struct job_wish *w) {
 /* ---- what is asked for ---- */
 
 static int read_file(const char *path, struct buf *ret, struct error *e) {
-    bool is_stdin = strcmp(path, "-") == 0;
-    int r = file_read(is_stdin ? "/dev/stdin" : path, FILE_MAX, ret, e);
+    bool is_stdin = strcmp(path, "-") == 0; /* not by its name: another user may have opened it for us */
+    int r =
+        is_stdin ? file_read_fd(STDIN_FILENO, "standard input", FILE_MAX, ret, e) : file_read(path, FILE_MAX, ret, e);
     return r < 0 ? fail_in(e, -EINVAL, "--file") : 0;
 }
 
@@ -90,15 +91,30 @@ int job_wish_begin(const struct command *self, int argc, char **argv, const stru
 
 /* ---- what becomes of it ---- */
 
+/* One that may take its whole time would not be finished when it is to be. */
+static void put_late(const struct json_tree *j, double starts, struct buf *out) {
+    double by = job_number(j, "finish_by"), limit = job_number(j, "time_limit_s");
+    if (starts > by)
+        buf_puts(out, "; that is behind its deadline");
+    else if (starts + limit > by)
+        buf_puts(out, "; if it took all of its time limit, it would miss its deadline");
+    buf_putc(out, '\n');
+}
+
 static void put_plan(const struct json_tree *j, const char *node, struct buf *out) {
     char wants[96], gpus[96], when[WHEN_TEXT];
     double at = job_number(j, "starts_at");
     int64_t now_ns = clock_real_ns();
     job_wants(j, wants, sizeof wants);
     job_list(json_tree_get(j, "gpu_names"), gpus, sizeof gpus);
-    buf_printf(out, "%s (%s): ", job_text(j, "name"), wants);
+    double elements = job_number(j, "elements");
+    if (elements > 1)
+        buf_printf(out, "%s (%.0f runs, each %s): the first ", job_text(j, "name"), elements, wants);
+    else
+        buf_printf(out, "%s (%s): ", job_text(j, "name"), wants);
     if (json_tree_is_true(json_tree_get(j, "starts_now"))) {
-        buf_printf(out, "would start now%s%s on %s\n", *gpus ? " on GPU " : "", gpus, node);
+        buf_printf(out, "would start now%s%s on %s", *gpus ? " on GPU " : "", gpus, node);
+        put_late(j, (double)now_ns / 1e9, out);
         return;
     }
     buf_puts(out, "would wait");
@@ -107,7 +123,7 @@ static void put_plan(const struct json_tree *j, const char *node, struct buf *ou
     if (at > 0) when_text((int64_t)(at * 1e9), now_ns, when);
     if (at > 0) buf_printf(out, "; starts about %s", when);
     if (*job_text(j, "sooner")) buf_printf(out, "; sooner: %s", job_text(j, "sooner"));
-    buf_putc(out, '\n');
+    put_late(j, at, out);
 }
 
 static int print_plan(const struct command *self, const struct buf *answer) {

@@ -116,23 +116,10 @@ static void line_cell(const struct page *p, const char *label, const struct job_
     line(p, label, c.text);
 }
 
-struct pairs {
-    char text[400];
-    size_t used;
-};
-static void add_pair(void *ctx, const char *key, const struct json_tree *value) {
-    struct pairs *s = ctx;
-    char number[32];
-    snprintf(number, sizeof number, "%.15g", json_tree_number(value, 0));
-    if (s->used + 1 < sizeof s->text)
-        s->used += (size_t)snprintf(s->text + s->used, sizeof s->text - s->used, "%s%s=%s", s->used ? " " : "", key,
-                                    json_tree_text(value, number));
-}
-
-static void line_pairs(const struct page *p, const char *label, const struct json_tree *object) {
-    struct pairs s = {0};
-    json_tree_each(object, add_pair, &s);
-    line(p, label, s.text);
+static void line_pairs(const struct page *p, const char *label, const char *key) {
+    AUTO(buf_done) struct buf text = {0};
+    job_pairs(json_tree_get(p->j, key), &text);
+    if (text.len) line(p, label, text.s);
 }
 
 /* "20: 3 done, 1 running, 16 waiting" */
@@ -177,8 +164,9 @@ static void wishes(const struct page *p) {
     job_list(json_tree_get(p->j, "after"), text, sizeof text);
     line(p, "after", text);
     line_text(p, "array", "array");
+    line_pairs(p, "sweep", json_tree_is_null(json_tree_get(p->j, "values")) ? "sweep" : "values");
     line_elements(p);
-    line_pairs(p, "labels", json_tree_get(p->j, "labels"));
+    line_pairs(p, "labels", "labels");
     if (job_number(p->j, "retries") > 0) {
         snprintf(text, sizeof text, "%.0f; attempt %.0f", job_number(p->j, "retries"), job_number(p->j, "attempt"));
         line(p, "retries", text);
@@ -231,7 +219,8 @@ static void waiting(const struct page *p) {
 
 /* The runs of an array, or earlier attempts. */
 static const struct job_cell *const run_cells[] = {
-    &job_cell_id, &job_cell_state, &job_cell_gpus, &job_cell_took, &job_cell_exit, &job_cell_busy, &job_cell_peak,
+    &job_cell_id,   &job_cell_values, &job_cell_state, &job_cell_gpus,
+    &job_cell_took, &job_cell_exit,   &job_cell_busy,  &job_cell_peak,
 };
 
 /* The last try of an element. */

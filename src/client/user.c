@@ -187,7 +187,7 @@ const struct command command_user = {
             "optional;\n"
             "it is asked for on the terminal, or read as a line from standard input.\n"
             "\n"
-            "  --role ROLE      member (sees everything) or admin (may change things)\n"
+            "  --role ROLE      member (sees everything, hands in jobs) or admin (may change everything)\n"
             "  --uid UNIX-USER  the Unix user, by name or number, whose account it is (one of the same name)\n"
             "  --disable        nobody can sign in with it, and its sessions end; --enable undoes it\n"
             "  --json           as JSON\n"

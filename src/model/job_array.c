@@ -209,18 +209,23 @@ static void put_command_word(const struct job_spec *s, unsigned i, const char *n
     buf_putc(b, 0);
 }
 
-static void put_env(const struct job_spec *s, unsigned i, const char *number, struct buf *b) {
+void job_element_values(const struct job_spec *s, unsigned i, struct buf *b) {
     size_t len;
-    for (const char *v = NULL; (v = job_word_next(&s->env, v));)
-        if (strncmp(v, "GPUMGR_ARRAY_INDEX=", 19) != 0 && !meaning(s, i, v, key_len(v), &len)) job_word_put(b, v);
-    buf_puts(b, "GPUMGR_ARRAY_INDEX=");
-    job_word_put(b, number);
     for (const char *w = NULL; (w = job_word_next(&s->sweep, w));) {
         const char *value = value_at(w, value_of(&s->sweep, w, i), &len);
         buf_add(b, w, key_len(w) + 1);
         buf_add(b, value, len);
         buf_putc(b, 0);
     }
+}
+
+static void put_env(const struct job_spec *s, unsigned i, const char *number, struct buf *b) {
+    size_t len;
+    for (const char *v = NULL; (v = job_word_next(&s->env, v));)
+        if (strncmp(v, "GPUMGR_ARRAY_INDEX=", 19) != 0 && !meaning(s, i, v, key_len(v), &len)) job_word_put(b, v);
+    buf_puts(b, "GPUMGR_ARRAY_INDEX=");
+    job_word_put(b, number);
+    job_element_values(s, i, b);
 }
 
 int job_element(const struct job_spec *s, unsigned i, struct buf *b, struct error *e) {

@@ -47,9 +47,9 @@ static int text_of(const struct json_tree *v, const char *key, const char **ret,
     return 0;
 }
 
-static int whole_of(const struct json_tree *v, const char *key, int *ret, struct error *e) {
+static int whole_of(const struct json_tree *v, const char *key, int min, int max, int *ret, struct error *e) {
     int64_t n = json_tree_integer(v, INT64_MIN);
-    if (n < INT32_MIN || n > INT32_MAX) return fail(e, -EINVAL, "%s: not a whole number within bounds", key);
+    if (n < min || n > max) return fail(e, -EINVAL, "%s: not a whole number from %d to %d", key, min, max);
     *ret = (int)n;
     return 0;
 }
@@ -77,15 +77,15 @@ static int read_array(struct reading *r, const char *key, const struct json_tree
     return text_of(v, key, &r->s.array, r->e);
 }
 static int read_priority(struct reading *r, const char *key, const struct json_tree *v) {
-    return whole_of(v, key, &r->s.priority, r->e);
+    return whole_of(v, key, -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX, &r->s.priority, r->e);
 }
 static int read_retries(struct reading *r, const char *key, const struct json_tree *v) {
-    return whole_of(v, key, &r->s.retries, r->e);
+    return whole_of(v, key, 0, JOB_RETRIES_MAX, &r->s.retries, r->e);
 }
 
 static int read_gpus(struct reading *r, const char *key, const struct json_tree *v) {
     r->has_gpus = true;
-    return whole_of(v, key, &r->s.gpus, r->e);
+    return whole_of(v, key, 1, JOB_GPUS_MAX, &r->s.gpus, r->e);
 }
 
 static int read_pty(struct reading *r, const char *key, const struct json_tree *v) {
@@ -429,6 +429,10 @@ static int finish(struct reading *r, struct buf *ret, struct error *e) {
     }
     int result = job_check(s, r->now_ns, e);
     if (result >= 0) job_encode(s, ret);
+    if (result < 0 && r->has_exact && strncmp(e->text, "scope:", 6) == 0) { /* by the key that was written */
+        struct error was = *e;
+        return fail(e, result, "gpu_ids%.200s", was.text + 5);
+    }
     return result;
 }
 

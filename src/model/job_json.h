@@ -27,5 +27,8 @@ int job_json_records(const char *text, size_t len, int64_t now_ns, job_json_fn e
  * always there; what was not asked for is null. Neither env nor notify: they may hold secrets. */
 void job_json_members(struct buf *b, const struct job_spec *s);
 
+/* And of element i of a sweep: "values", an object; null for others. */
+void job_json_values(struct buf *b, const struct job_spec *s, int64_t i);
+
 /* An object that job_json_record takes back to the same record, with all that is in it. For its owner's eyes. */
 void job_json_spec(struct buf *b, const struct job_spec *s);

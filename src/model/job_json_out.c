@@ -157,6 +157,18 @@ void job_json_members(struct buf *b, const struct job_spec *s) {
     put_number(b, "time_limit_s", s->time_limit_ns, (double)s->time_limit_ns / 1e9);
 }
 
+void job_json_values(struct buf *b, const struct job_spec *s, int64_t i) {
+    AUTO(buf_done) struct buf words = {0};
+    if (i < 0 || !s->sweep.count) {
+        json_key(b, "values");
+        json_nil(b);
+        return;
+    }
+    job_element_values(s, (unsigned)i, &words);
+    const struct job_words values = job_words_of(&words);
+    put_pairs(b, "values", &values);
+}
+
 static void put_size(struct buf *b, const char *key, uint64_t bytes) {
     char text[SIZE_TEXT];
     if (!bytes) return;

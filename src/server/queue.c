@@ -257,6 +257,7 @@ static int load_run(void *ctx, const struct queue_run_row *row, struct error *e)
         j->last = row->of;
         free(j->last_gpus);
         j->last_gpus = queue_copy(row->gpus);
+        j->last_granted_ns = row->granted_ns;
     }
     return 0;
 }

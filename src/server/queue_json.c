@@ -181,6 +181,7 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
         json_int(b, j->element);
     else
         json_nil(b);
+    job_json_values(b, j->spec, j->element >= 0 ? job_element_find(j->spec, j->element) : -1);
     put_state(b, (enum job_state)row->state, row->text);
     json_pair_str(b, "user", row->user);
     json_pair_int(b, "uid", row->uid);
@@ -244,7 +245,8 @@ static void shown_run(const struct queue_job *j, const struct queue_run *only, s
         queue_run_row(r, gpus, ret);
         return;
     }
-    *ret = (struct queue_run_row){.of = j->last, .gpus = j->last_gpus ? j->last_gpus : ""};
+    *ret = (struct queue_run_row){
+        .of = j->last, .gpus = j->last_gpus ? j->last_gpus : "", .granted_ns = j->last_granted_ns};
     ret->state = j->last.key.attempt ? (uint8_t)queue_job_state(j) : JOB_WAITING;
 }
 
@@ -337,6 +339,9 @@ void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, 
     queue_explain_spec(q, s, node, user, &why, &gpus);
     json_open(b, '{');
     job_json_members(b, s);
+    unsigned count = 1, at_once;
+    (void)!job_elements(s, &count, &at_once, NULL);
+    json_pair_int(b, "elements", count);
     json_pair_bool(b, "starts_now", why.is_now);
     put_text(b, "why", why.why);
     json_key(b, "place");
@@ -381,7 +386,7 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
         json_nil(b);
     put_bytes(b, "memory_bytes", g->is.memory_bytes);
     put_bytes(b, "memory_total_bytes", g->memory_bytes);
-    put_time(b, "since", g->is.since_ns);
+    put_time(b, "since", o == OCCUPANCY_CORDONED ? g->cordon_ns : g->is.since_ns);
     put_time(b, "idle_since", g->is.idle_ns);
     put_text(b, "outside", outside_step_name((enum outside_step)g->is.outside));
     put_time(b, "ends", g->is.ends_ns);

@@ -64,6 +64,7 @@ struct queue_job {
     struct queue_run *runs; /* that are not over */
     struct wire_run last;   /* the end that came last; key.attempt 0: none did */
     char *last_gpus;
+    int64_t last_granted_ns;
     uint32_t *scope, scope_len, node_at, user_at; /* in the world's numbers (queue_world.c) ... */
     uint64_t scope_shape;                         /* ... as they were then */
 };

@@ -257,6 +257,7 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
     queue_run_row(r, &gpus, &row);
     free(j->last_gpus);
     j->last_gpus = gpus.s ? gpus.s : queue_copy("");
+    j->last_granted_ns = row.granted_ns;
     if (again && w->reason != JOB_BY_PREEMPT) {
         j->element[element].failures++;
         retry_later(q, j, element);

@@ -25,6 +25,7 @@ static int parts_of(const struct queue *q, const char *node, const char *index) 
 }
 
 static int check_scope(const struct queue *q, const struct job_spec *s, const char *node, struct error *e) {
+    const char *key = s->scope.count == (unsigned)s->gpus ? "gpu_ids" : "scope"; /* as it was most likely written */
     for (const char *w = NULL; (w = job_word_next(&s->scope, w));) {
         bool is_there = false;
         int most = -1;
@@ -34,11 +35,11 @@ static int check_scope(const struct queue *q, const struct job_spec *s, const ch
             if (q->gpu[i].index > most) most = q->gpu[i].index;
         }
         if (is_there) continue;
+        if (most < 0) return fail(e, -EINVAL, "%s: %s has no GPUs", key, node);
         if (parts_of(q, node, w))
-            return fail(e, -EINVAL,
-                        "scope: GPU %.10s of %s is cut into MIG instances: name one, from %.10s:0 to %.10s:%d", w, node,
-                        w, w, parts_of(q, node, w) - 1);
-        return fail(e, -EINVAL, "scope: there is no GPU %.60s on %s (0 to %d)", w, node, most);
+            return fail(e, -EINVAL, "%s: GPU %.10s of %s is cut into MIG instances: name one, from %.10s:0 to %.10s:%d",
+                        key, w, node, w, w, parts_of(q, node, w) - 1);
+        return fail(e, -EINVAL, "%s: there is no GPU %.60s on %s (0 to %d)", key, w, node, most);
     }
     return 0;
 }
@@ -75,6 +76,7 @@ int queue_admit(struct queue *q, const struct job_spec *s, const char *node, str
         if (g->memory_bytes > largest) largest = g->memory_bytes;
         fit += !g->memory_bytes || g->memory_bytes >= wanted; /* not read yet: nobody knows better */
     }
+    if (!gpus && !parts) return fail(e, -EINVAL, "gpus: %s has none", node);
     if (s->gpus > gpus)
         return fail(e, -EINVAL, "gpus: %d are wanted, and %s has %d%s", s->gpus, node, gpus,
                     parts ? "; MIG instances are given one by one, or by name (0:1)" : "");
@@ -168,7 +170,10 @@ static int add_work(struct sql *db, void *ctx, struct error *e) {
     struct submission *s = ctx;
     int r = look_for(db, s, e);
     if (r != 0) return r < 0 ? r : 0;
-    for (size_t i = 0; r >= 0 && i < s->count; i++) r = check_after(db, s->job[i], e);
+    for (size_t i = 0; r >= 0 && i < s->count; i++) {
+        r = check_after(db, s->job[i], e);
+        if (r == -EINVAL && s->count > 1) r = fail_in(e, r, "job %zu of %zu", i + 1, s->count);
+    }
     return r < 0 ? r : queue_store_add(db, s->row, s->count, &s->first, e);
 }
 

@@ -145,6 +145,9 @@ def test_a_dry_run_changes_nothing(box):
     got = gpumgr(box, "run", "--dry-run", "--gpus", 2, "--name", "plan", "--", "true")
     assert got.returncode == 0 and re.match(r"plan \(2 GPUs\): would start now on GPU 0,1 on ", got.stdout), got.stdout
     assert json.loads(gpumgr(box, "submit", "--dry-run", "--json", "--", "true").stdout)["dry_run"] is True
+    assert "plan (6 runs, each 1 GPU): the first would start now" in gpumgr(box, "run", "--dry-run", "--sweep", "a=1,2,3", "--sweep", "b=1,2", "--name", "plan", "--", "true").stdout
+    assert "would miss its deadline" in gpumgr(box, "run", "--dry-run", "--deadline", "10m", "--time-limit", "1h", "--", "true").stdout
+    assert "deadline" not in gpumgr(box, "run", "--dry-run", "--deadline", "2h", "--time-limit", "1h", "--", "true").stdout
     assert len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"]) == before
 
 
@@ -316,6 +319,13 @@ def test_wait_for_several(box):
     assert gpumgr(box, "wait", "--timeout", "300ms", long).returncode == 124
 
 
+def test_when_it_was_granted_is_kept(box):
+    number = submit(box, "--", "true")
+    assert gpumgr(box, "wait", number).returncode == 0
+    j = job(box, number)
+    assert j["submitted"] <= j["granted"] <= j["started"] <= j["ended"]
+
+
 def test_one_job_with_all(box):
     number = submit(box, "--name", "all-of-it", "--time-limit", "1h", "--label", "team=vision", "--", "sh", "-c", "echo a; exit 2")
     gpumgr(box, "wait", number)
@@ -357,6 +367,10 @@ def test_a_sweep_that_run_waits_for(box):
     assert got.returncode == 0 and "4 of 4 ended well" in got.stderr, got.stderr
     number = int(re.search(r"job (\d+)", got.stderr)[1])
     assert {gpumgr(box, "logs", f"{number}.{i}").stdout for i in (1, 2, 3, 4)} == {f"{lr} {s}\n" for lr in ("1e-3", "1e-4") for s in (1, 2)}
+    text = gpumgr(box, "jobs", number).stdout  # which is which
+    assert re.search(r"^sweep +lr=1e-3,1e-4 seed=1,2$", text, re.M) and re.search(rf"^{number}\.3 +lr=1e-4 seed=1 +done", text, re.M), text
+    assert re.search(r"^sweep +lr=1e-4 seed=2$", gpumgr(box, "jobs", f"{number}.4").stdout, re.M)
+    assert {json.dumps(r["values"]) for r in job(box, number)["runs"]} == {json.dumps({"lr": lr, "seed": s}) for lr in ("1e-3", "1e-4") for s in "12"}
 
 
 def test_after_another(box):
@@ -420,6 +434,23 @@ def test_nonsense_is_one_sentence_and_changes_nothing(box, words, because):
     assert len(ask(box, "jobs", "--json", "--limit", 1000)["jobs"]) == before
 
 
+def test_a_file_that_another_user_opened(box, tmp_path):
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({"command": ["echo", "taken"]}))
+    file.chmod(0o600)
+    with file.open() as opened:  # as sudo -u ada gpumgr ... < file
+        p = spawn(box, "run", "--quiet", "--file", "-", "--cwd", "/", user=ADA, stdin=opened)
+        assert p.communicate(timeout=60)[0] == "taken\n"
+
+
+def test_of_several_the_one_is_named(box, tmp_path):
+    file = tmp_path / "jobs.json"
+    for second, words in [({"after": [99999999]}, "job 2 of 2: after: there is no job 99999999"), ({"gpu_ids": [9]}, "job 2 of 2: gpu_ids: there is no GPU 9")]:
+        file.write_text(json.dumps([{"command": "true"}, {"command": "true", **second}]))
+        got = gpumgr(box, "submit", "--file", file)
+        assert got.returncode == 2 and words in got.stderr, got.stderr
+
+
 def test_a_file_that_is_wrong_names_key_and_job(box, tmp_path):
     file = tmp_path / "jobs.json"
     file.write_text(json.dumps({"jobs": [{"command": "true"}, {"command": "true", "gpu": 2}]}))
@@ -440,11 +471,13 @@ def test_jobs_that_are_not_there(box):
 
 def test_out_of_service(box):
     assert gpumgr(box, "queue", "cordon", 1, "--reason", "fan", user=ADA).returncode != 0  # for administrators
+    begin = time.time() - 0.1
     got = gpumgr(box, "queue", "cordon", 1, "--reason", "fan to be replaced")
     assert got.returncode == 0, got.stderr
     try:
         text = gpumgr(box, "queue").stdout
         assert re.search(r"^1 +cordoned", text, re.M) and "fan to be replaced" in text, text
+        assert queue(box)["gpus"][1]["since"] >= begin  # not since when it was free
         a = submit(box, "--", "sleep", 1000)
         state(box, a, "running")
         b = submit(box, "--", "true")

@@ -65,7 +65,7 @@ def test_a_gpu_that_somebody_else_uses_is_not_given_away(server, node):
 
 IMPOSSIBLE = [
     ({"gpus": 5}, "gpus: 5 are wanted, and lab has 4"),
-    ({"scope": ("7",)}, "scope: there is no GPU 7 on lab (0 to 3)"),
+    ({"scope": ("7",)}, "gpu_ids: there is no GPU 7 on lab (0 to 3)"),
     ({"gpus": 2, "scope": ("1",)}, "scope: names 1 GPU, but gpus asks for 2"),
     ({"memory": 200 * GIB}, "memory: 200.0 GiB on 1 GPU is wanted, and 0 of lab can have that; the largest has 80.0 GiB"),
     ({"after": ("99",)}, "after: there is no job 99"),
