@@ -78,6 +78,14 @@ static void put_jobs(struct services *s, struct buf *b, const struct service_one
     json_close(b, ']');
 }
 
+/* Of the run that is to become healthy: since when it runs, and by when its checks must pass. */
+static void put_starting(struct buf *b, const struct service *l, const struct service_revision *v) {
+    const struct service_slot *t = l->next.job ? &l->next : &l->now;
+    bool is_it = t->job && t->phase == SERVICE_STARTING && t->is_running;
+    put_time(b, "starting_since", is_it ? t->since_ns : 0);
+    put_time(b, "starting_until", is_it && v && v->rules.probe ? t->since_ns + v->rules.grace_ns : 0);
+}
+
 static void put_one(struct services *s, struct buf *b, const struct service_one *o, bool is_whole) {
     const struct service *l = &o->life;
     const struct service_revision *v = service_revision_of(o, l->revision);
@@ -99,6 +107,8 @@ static void put_one(struct services *s, struct buf *b, const struct service_one 
     json_pair_int(b, "restarts", l->restarts);
     put_time(b, "healthy_since", l->well_ns);
     put_time(b, "starts_at", l->now.phase == SERVICE_NONE && l->rest == SERVICE_GOES_ON ? l->due_ns : 0);
+    const uint32_t next = l->next.job ? l->next.revision : l->revision;
+    put_starting(b, l, service_revision_of(o, next));
     json_pair_int(b, "failures", l->now.failures);
     json_pair_str(b, "probe", v ? service_probe_name(v->rules.probe) : "none");
     if (v) {

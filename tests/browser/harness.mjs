@@ -1,7 +1,7 @@
 // What every browser test needs: an instance of its own with simulated GPUs, a browser, a signed-in page. A page that writes
 // an error to its console or asks for anything outside its server fails the test that opened it.
 import { execFile, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -104,8 +104,40 @@ export class Instance {
     clearTimeout(timer);
   }
 
+  /** Jobs outlive everything, by design: whoever leaves must end them. Their shims have the instance's directory on their command line;
+   *  what they started is below them and stays there, so a shim goes last. */
+  async endJobs() {
+    const below = () => {
+      const parent = new Map();
+      const shims = new Set();
+      for (const pid of readdirSync('/proc').filter((n) => /^\d+$/.test(n)).map(Number)) {
+        try {
+          parent.set(pid, Number(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) . /s, '').split(' ')[0]));
+          const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+          if (/gpumgr-shim$/.test(words[0]) && words.some((w) => w.startsWith(`${this.dir}/`))) shims.add(pid);
+        } catch { /* it has just ended */ }
+      }
+      const ours = new Set(shims);
+      for (let before = -1; before !== ours.size;) {
+        before = ours.size;
+        for (const [pid, of] of parent) if (ours.has(of)) ours.add(pid);
+      }
+      return ours.size > shims.size ? [...ours].filter((pid) => !shims.has(pid)) : [...shims];
+    };
+    await until('all jobs are ended', () => {
+      const left = below();
+      for (const pid of left) {
+        try {
+          process.kill(pid, 'SIGKILL');
+        } catch { /* it was quicker */ }
+      }
+      return left.length === 0;
+    });
+  }
+
   async stop() {
     await this.end();
+    await this.endJobs();
     rmSync(this.dir, { recursive: true, force: true });
   }
 }

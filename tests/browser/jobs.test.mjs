@@ -134,12 +134,65 @@ test('jobs: what one uses is told while it runs, with its own GPUs, CPU and disk
     await until(`${title} as a chart`, async () => (await panel.locator('canvas').count()) > 0, 30);
     assert.deepEqual((await panel.textContent()).match(/GPU \d+/g).filter((w, i, all) => all.indexOf(w) === i && title !== w).sort(), mine.map((i) => `GPU ${i}`), title);
   }
-  for (const title of ['CPU of the machine', 'Memory of the machine', 'Disk of the machine'])
-    await until(`${title} as a chart`, async () => (await page.locator('.jobcharts > *', { has: page.locator(`h2:text-is("${title}")`) }).locator('canvas').count()) > 0, 30);
+  const own = (title) => page.locator('.jobcharts > *', { has: page.locator(`h2:text-is("${title}")`) });
+  for (const [title, lines] of [['CPU, in cores', /the machine.*the job/], ['Memory', /the job/], ['Disk', /the machine wrote.*the job wrote/]]) {
+    await until(`${title} as a chart`, async () => (await own(title).locator('canvas').count()) > 0, 60);
+    await until(`lines of ${title}`, async () => lines.test(await own(title).textContent()), 60);
+  }
+  await until('its own memory as a number', async () => /the job [\d.]+.(KiB|MiB|GiB)/.test(await own('Memory').locator('.legend').textContent()), 60);
   await until('more GPU time', async () => (await page.evaluate(async (n) => (await fetch(new URL(`api/v1/jobs/${n}`, document.baseURI))).json(), id)).gpu_seconds > before, 30);
   await gpumgr.command('cancel', String(id), '--dir', gpumgr.dir);
   await until('it is cancelled', async () => (await state(page)) === 'cancelled');
   assert.match(await fact('Energy'), /[1-9]/);
+  await page.reload();
+  await settled(page);
+  await until('its own curves after its end', async () => /the job/.test(await own('Memory').textContent()) && (await own('Memory').locator('canvas').count()) > 0, 60);
+});
+
+test('jobs: a GPU\'s page shows who was on it over the time of its charts, and leads to the job', async () => {
+  const page = await context.newPage();
+  await page.goto(`${gpumgr.url}submit`);
+  const over = await gpumgr.command('submit', '--dir', gpumgr.dir, '--gpu', '1', '--name', 'earlier', '--', 'sleep', '0.5').then(Number);
+  await gpumgr.command('wait', '--dir', gpumgr.dir, String(over));
+  const on = await gpumgr.command('submit', '--dir', gpumgr.dir, '--gpu', '1', '--name', 'later', '--', 'sleep', '600').then(Number);
+  const outside = execFile(join(build, 'sim/gpusim-task'), ['--gpu', '1', '--forever', '--quiet', '--dir', simDir]);
+  try {
+    await page.goto(`${gpumgr.url}gpus/${here.ids[1]}`);
+    await settled(page);
+    const band = page.locator('section[aria-label="Who was on it"]');
+    const bar = (id) => band.locator(`a.stay.job[data-job="${id}"]`);
+    await bar(on).waitFor();
+    await bar(over).waitFor();
+    assert.match(await bar(on).getAttribute('title'), new RegExp(`^later of root, job ${on}: runs since `));
+    assert.match(await bar(over).getAttribute('title'), new RegExp(`^earlier of root, job ${over}: done, .* to `));
+    await band.locator('a.stay.task').waitFor();
+    assert.match(await band.locator('a.stay.task').getAttribute('title'), new RegExp(`of root, pid ${outside.pid}, outside the queue: since`));
+    const [first, second] = [await bar(over).boundingBox(), await bar(on).boundingBox()];
+    assert.ok(first.x + first.width <= second.x + 1, 'one after the other');
+    await page.goto(`${gpumgr.url}gpus/${here.ids[2]}`);
+    await settled(page);
+    assert.equal(await bar(on).count(), 0, 'on its own GPU only');
+    await page.goto(`${gpumgr.url}gpus/${here.ids[1]}`);
+    await bar(over).click();
+    await page.waitForURL(new RegExp(`/jobs/${over}$`));
+  } finally {
+    outside.kill();
+    await gpumgr.command('cancel', String(on), '--dir', gpumgr.dir);
+  }
+  assert.deepEqual(troubles.splice(0), []);
+});
+
+test('jobs: the plan shows what is reserved, and leads to the calendar', async () => {
+  const made = JSON.parse(await gpumgr.command('reserve', '--dir', gpumgr.dir, '--gpu', '2,3', '--for', '2h', '--user', 'nobody', '--note', 'demo', '--json'));
+  const page = await open('queue');
+  const kept = page.locator(`.planrow a.kept[data-reservation="${made.id}"]`);
+  await until('two bars', async () => (await kept.count()) === 2);
+  assert.match(await kept.first().getAttribute('title'), /^GPU 2 is reserved for nobody, .*: demo/);
+  await kept.first().click();
+  await page.waitForURL(/\/calendar\?span=day$/);
+  await page.waitForSelector('.booked');
+  await gpumgr.command('reserve', 'cancel', String(made.id), '--dir', gpumgr.dir);
+  assert.deepEqual(troubles.splice(0), []);
 });
 
 test('jobs: elements of an array, each with its log', async () => {

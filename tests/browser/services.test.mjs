@@ -84,6 +84,25 @@ test('services: one is added, checked, suspended and resumed', async () => {
   assert.deepEqual(troubles.splice(0), []);
 });
 
+test('services: one that is only starting is not red', async () => {
+  const page = await open('services');
+  const text = JSON.stringify({ name: 'slow', command: 'sleep 600', gpus: 1, service: { health: { tcp: 1, interval: '1s', timeout: '1s', grace: '5m', failures: 1 } } });
+  await page.goto(`${gpumgr.url}services/new`);
+  await page.fill('#spec', text);
+  await sure(page, 'Add the service');
+  await page.waitForURL(/services\/\d+$/);
+  const strip = page.locator('section[aria-label="Checks"] .checks');
+  await until('checks while it starts', async () => (await strip.locator('i.early').count()) >= 2, 60);
+  assert.equal(await strip.locator('i.bad').count(), 0);
+  assert.equal(await state(page), 'starting');
+  assert.match(await page.locator('.fact:has-text("State")').textContent(), /\d+.* of 5.min/);
+  assert.match(await strip.getAttribute('aria-label'), /while it was starting$/);
+  await sure(page, 'Remove slow');
+  await page.waitForURL(/services$/);
+  await until('it is gone', async () => (await page.locator('tr[data-service]:has-text("slow")').count()) === 0, 60);
+  assert.deepEqual(troubles.splice(0), []);
+});
+
 test('services: one that fails its checks says so, and is started again', async () => {
   const page = await open('services');
   await page.click('tr[data-service] a:has-text("web")');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reservation } from '../src/api/types_work';
-import { blocksOf, blockSentence, bodyOf, Booking, cronOf, drawn, everyWords, localText, localTime, midnight, spanOf, spanWords, wrongWith } from '../src/format/calendar';
+import { blocksOf, blockSentence, bodyOf, Booking, calendarQuery, cronOf, drawn, everyWords, keptOf, keptSentence, localText, localTime, midnight, spanOf, spanWords, wrongWith } from '../src/format/calendar';
 
 const at = (text: string): number => new Date(text).getTime() / 1000;
 const reservation = (over: Partial<Reservation> = {}): Reservation => ({
@@ -56,4 +56,15 @@ test('calendar: what is sent, and what is wrong', () => {
 test('calendar: how often, in words', () => {
   const rows: [string | null, string][] = [[null, ''], ['0 9 * * *', 'every day at 09:00'], ['30 14 * * 1-5', 'every weekday at 14:30'], ['5 7 * * 0', 'every Sun at 07:05'], ['R/2026-11-16T09:00Z/P1D', 'R/2026-11-16T09:00Z/P1D']];
   for (const [every, want] of rows) assert.equal(everyWords(reservation({ every })), want);
+});
+
+test('calendar: what the plan shows as kept, a GPU at a time', () => {
+  const r = reservation({ id: 4, gpu_uuids: ['GPU-a', 'GPU-b'], note: 'demo' });
+  const kept = keptOf([r], [{ id: 4, from: 100, to: 150 }, { id: 9, from: 1, to: 2 }]);
+  assert.deepEqual(kept.map((k) => [k.gpu, k.from, k.to]), [['GPU-a', 100, 150], ['GPU-b', 100, 150]]);
+  assert.match(keptSentence(kept[0]!, 'GPU 0'), /^GPU 0 is reserved for ada, .*: demo$/);
+  assert.match(keptSentence({ ...kept[0]!, of: { ...r, state: 'unused' } }, 'GPU 0'), /stands unused, and others may have it/);
+  const noon = new Date(2026, 9, 24, 12).getTime() / 1000;
+  assert.deepEqual(calendarQuery(noon, noon), { span: 'day' });
+  assert.deepEqual(calendarQuery(noon + 2 * 86400, noon), { span: 'day', step: '2' });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Job, Queue } from '../src/api/types';
-import { endWords, fieldOf, jobKey, jobNumber, layPlan, mayControl, mood, NO_WISH, parentWords, planSentence, ranges, Slot, slotsOf, specOf, startsIn, wants } from '../src/format/jobs';
+import type { History, Job, JobCurves, Queue } from '../src/api/types';
+import { endWords, fieldOf, jobKey, jobLines, jobNumber, layPlan, mayControl, mood, NO_WISH, parentWords, planSentence, ranges, Slot, slotsOf, specOf, startsIn, wants } from '../src/format/jobs';
 
 const GIB = 2 ** 30;
 const job = (over: Partial<Job> = {}): Job => ({
@@ -98,4 +98,15 @@ test('jobs: a sentence finds its field', () => {
   assert.equal(fieldOf('gpus: 9 are asked for, and this machine has 8'), 'gpus');
   assert.equal(fieldOf('time_limit: "x" is no length of time'), 'timeLimit');
   assert.equal(fieldOf('The server does not answer'), undefined);
+});
+
+test('jobs: lines of its charts are its own, with those of the machine behind them on one scale', () => {
+  const own: JobCurves = { id: 1, attempt: 1, started: 100, ended: null, step_s: 2, time: [102, 104], cpu_cores: [0.5, null], memory_bytes: [7, 9], disk_read_bytes_per_second: [null, null], disk_written_bytes_per_second: [5, 6] };
+  const series = (metric: string, mean: (number | null)[]) => ({ of: 'host:lab', metric, time: [101, 103], mean });
+  const host: History = { from: 100, to: 104, resolution: 'raw', step_s: 0, series: [series('host_cpu_utilization_ratio', [0.25, null]), series('host_cpus', [8, 8]), series('host_disk_read_bytes_per_second', [1, 2])] };
+  const { cpu, memory, disk } = jobLines(own, host);
+  assert.deepEqual(cpu.map((l) => [l.label, l.isFaint, l.time, l.value]), [['the machine', true, [101, 103], [2, null]], ['the job', false, [102, 104], [0.5, null]]]);
+  assert.deepEqual(memory.map((l) => l.value), [[7, 9]]);
+  assert.deepEqual(disk.map((l) => [l.label, l.value.length]), [['the machine read', 2], ['the machine wrote', 0], ['the job read', 2], ['the job wrote', 2]]);
+  assert.deepEqual(jobLines(undefined, undefined).cpu.map((l) => l.label), ['the job'], 'without a count of processors the machine has no scale');
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { History, Series } from '../src/api/types';
-import { grown, trimmed } from '../src/format/series';
+import { readAt, grown, trimmed } from '../src/format/series';
 import { axisUnit, yEnds } from '../src/charts/scale';
 import { align, heldShare, histogram, means, shareOfAny, spells, summary, wattHours, weights } from '../src/format/series';
 
@@ -87,4 +87,11 @@ test('axis: ends are round and hold what must be seen', () => {
   const [a, b] = yEnds(5, 5, undefined, undefined);
   assert.ok(a < 5 && b > 5);
   assert.ok(yEnds(0, 120, 0, 100)[1] >= 120);
+});
+
+test('series: what is read at a place of several that were read at other times', () => {
+  const column = [1, undefined, undefined, null, undefined, 5, undefined];
+  assert.deepEqual([0, 2, 3, 4, 5, 6, 99].map((i) => readAt(column, i)), [1, 1, null, null, 5, 5, 5]);
+  assert.equal(readAt([], 0), null);
+  assert.equal(readAt([undefined], 0), null);
 });

@@ -180,6 +180,7 @@ export interface Task {
   pod: string | null;
   slurm_job: number | null;
   unit: string | null;
+  job?: number | null; // of the queue
   command: string | null;
   opened: number | null;
   start: number;
@@ -286,6 +287,30 @@ export interface Job {
   disk_read_bytes: number | null;
   disk_written_bytes: number | null;
   log_bytes: number | null;
+}
+
+/** A run of a job that held a GPU. */
+export interface GpuJob extends Pick<Job, 'id' | 'element' | 'attempt' | 'name' | 'user' | 'state' | 'parent' | 'granted' | 'started' | 'ended' | 'gpus' | 'share_bytes' | 'gpu_utilization_ratio' | 'memory_peak_bytes'> {}
+
+export interface GpuJobs {
+  from: number;
+  to: number;
+  is_whole: boolean; // false: older ones were left out
+  jobs: GpuJob[];
+}
+
+/** What a run used over its time, of its own. Lists of the same length. */
+export interface JobCurves {
+  id: number;
+  attempt: number;
+  started: number | null;
+  ended: number | null;
+  step_s: number;
+  time: number[];
+  cpu_cores: (number | null)[];
+  memory_bytes: (number | null)[];
+  disk_read_bytes_per_second: (number | null)[];
+  disk_written_bytes_per_second: (number | null)[];
 }
 
 /** What a job would come to that is not handed in yet. */

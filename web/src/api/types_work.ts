@@ -31,6 +31,8 @@ export interface Service {
   restarts: number;
   healthy_since: number | null;
   starts_at: number | null;
+  starting_since: number | null; // of the run that is to become healthy
+  starting_until: number | null; // by when its checks must pass
   failures: number;
   probe: 'none' | 'http' | 'tcp' | 'command';
   image: string;

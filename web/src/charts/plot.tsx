@@ -9,6 +9,7 @@ import { store } from '../live/store';
 import { onTheme } from '../live/theme';
 import { say } from '../parts/say';
 import { dataOf, optionsOf, Shape, columnsOf } from './options';
+import { readAt } from '../format/series';
 import { axisUnit } from './scale';
 
 export interface Line {
@@ -76,7 +77,7 @@ export function Plot(p: PlotProps): JSX.Element {
     const i = at ?? lastWithValue(now);
     legend.current.querySelectorAll('[data-line]').forEach((el, k) => {
       const l = now.lines[k];
-      el.textContent = l ? show(now.unit, l.values[i]) : '';
+      el.textContent = l ? show(now.unit, readAt(l.values, at ?? l.values.length - 1)) : '';
     });
     const when = legend.current.querySelector('[data-when]');
     const t = now.time[i];

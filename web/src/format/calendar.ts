@@ -58,6 +58,29 @@ export function blockSentence(b: Block, gpu: string): string {
   return `${gpu} is reserved for ${holder(b.of)}, ${spanWords(b.window.from, b.window.to)}${b.of.every ? ', and again' : ''}${note}`;
 }
 
+/** Where the calendar shows that moment: one day, so many steps from today. */
+export function calendarQuery(at: number, now: number): Record<string, string> {
+  const step = Math.round((midnight(at) - midnight(now)) / 86400);
+  return { span: 'day', ...(step ? { step: String(step) } : {}) };
+}
+
+export interface Kept {
+  gpu: string;
+  from: number;
+  to: number;
+  of: Reservation;
+}
+
+/** What is kept for somebody, a GPU at a time. One that stands unused is everybody's until its user comes. */
+export function keptOf(reservations: Reservation[], windows: ReservedWindow[]): Kept[] {
+  const of = new Map(reservations.map((r) => [r.id, r]));
+  return windows.flatMap((w) => (of.get(w.id)?.gpu_uuids ?? []).map((gpu) => ({ gpu, from: w.from, to: w.to, of: of.get(w.id) as Reservation })));
+}
+
+export function keptSentence(k: Kept, gpu: string): string {
+  return `${gpu} is reserved for ${holder(k.of)}, ${spanWords(k.from, k.to)}${k.of.note ? `: ${k.of.note}` : ''}${k.of.state === 'unused' ? '; it stands unused, and others may have it until its user comes' : ''}`;
+}
+
 /** What was drawn from one place to another, in whole steps that lie within the span; a click is one step. */
 export function drawn(span: Span, a: number, b: number, stepS: number): { from: number; to: number } {
   const at = (share: number): number => span.from + Math.min(1, Math.max(0, share)) * (span.to - span.from);

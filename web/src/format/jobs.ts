@@ -1,10 +1,11 @@
 // Jobs in the queue: what to call one, what it wants, when it starts, where its bar lies, and what a form asks for. Pure.
-import type { Job, Queue, Session } from '../api/types';
+import type { History, Job, JobCurves, Queue, Session } from '../api/types';
 import { bytes, duration, plural } from './numbers';
+import { Column, find } from './series';
 
 export type Mood = 'waiting' | 'running' | 'done' | 'bad' | 'cancelled';
 
-export function mood(j: Job): Mood {
+export function mood(j: Pick<Job, 'state'>): Mood {
   switch (j.state) {
     case 'waiting':
     case 'held': return 'waiting';
@@ -79,6 +80,34 @@ export function endWords(j: Job): string {
   if (j.state === 'exit unknown') return 'ended, nobody knows how';
   if (j.signal) return `signal ${j.signal}`;
   return j.exit_code === null ? j.state : `exit ${j.exit_code}`;
+}
+
+/* ---- its charts ---- */
+
+export interface JobLine {
+  label: string;
+  colour: string;
+  isFaint: boolean; // all of its machine, behind its own
+  time: number[];
+  value: Column;
+}
+
+/** What a run used of its machine, and fainter what the machine did altogether, where both have one scale. */
+export function jobLines(own: JobCurves | undefined, host: History | undefined): { cpu: JobLine[]; memory: JobLine[]; disk: JobLine[] } {
+  const mine = (label: string, colour: string, value: Column | undefined): JobLine => ({ label, colour, isFaint: false, time: own?.time ?? [], value: value ?? [] });
+  const cpus = find(host, 'host_cpus')?.mean.find((v) => typeof v === 'number');
+  const machine = (label: string, colour: string, metric: string, by = 1): JobLine => {
+    const s = find(host, metric);
+    return { label, colour, isFaint: true, time: s?.time ?? [], value: s?.mean.map((v) => (typeof v === 'number' ? v * by : v)) ?? [] };
+  };
+  return {
+    cpu: [...(typeof cpus === 'number' ? [machine('the machine', 'bar', 'host_cpu_utilization_ratio', cpus)] : []), mine('the job', 'series1', own?.cpu_cores)],
+    memory: [mine('the job', 'series1', own?.memory_bytes)],
+    disk: [
+      machine('the machine read', 'bar', 'host_disk_read_bytes_per_second'), machine('the machine wrote', 'bar-weak', 'host_disk_written_bytes_per_second'),
+      mine('the job read', 'series1', own?.disk_read_bytes_per_second), mine('the job wrote', 'series2', own?.disk_written_bytes_per_second),
+    ],
+  };
 }
 
 export type SlotKind = 'running' | 'planned' | 'foreign' | 'out';

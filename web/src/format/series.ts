@@ -29,6 +29,16 @@ export function align(series: { time: number[]; value: Column }[]): Frame {
   return { time: Array.from(time), columns };
 }
 
+/** What stands at that place of a column that was aligned: the reading, or the last one before it where others were read more
+ *  often; nothing in a gap. */
+export function readAt(values: Column, at: number): number | null {
+  for (let i = Math.min(at, values.length - 1); i >= 0; i--) {
+    const v = values[i];
+    if (v !== undefined) return v;
+  }
+  return null;
+}
+
 export function find(history: History | undefined, metric: string, of?: string): Series | undefined {
   return history?.series.find((s) => s.metric === metric && (of === undefined || s.of === of));
 }

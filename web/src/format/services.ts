@@ -35,17 +35,40 @@ export function restartWords(s: Service): string {
   return `${p.restart}, after ${p.pause} to ${p.pause_most}${end}`;
 }
 
+/** "2 of 30 s", "1 min of 5 min". */
+function startingWords(had: number, may: number): string {
+  const seconds = Math.max(0, Math.round(had));
+  return may < 60 ? `${seconds} of ${duration(may)}` : `${duration(seconds)} of ${duration(may)}`;
+}
+
+export type CheckMood = 'ok' | 'bad' | 'early';
+
+/** A check that fails while its run is only starting says nothing bad: it is not up yet. One that never came up had failed. */
+export function checkMoods(s: Service): CheckMood[] {
+  const starting = s.starting_since === null ? null : (s.next_job ?? s.job);
+  return s.checks.map((c, i): CheckMood => {
+    if (c.ok) return 'ok';
+    const wasUp = s.checks.slice(0, i).some((b) => b.job === c.job && b.ok);
+    const comesUp = c.job === starting || s.checks.slice(i + 1).some((b) => b.job === c.job && b.ok);
+    return !wasUp && comesUp ? 'early' : 'bad';
+  });
+}
+
 /** What stands beside the state: since when, or when again. */
 export function serviceNote(s: Service, now: number): string {
   if (s.starts_at !== null) return `starts again in ${duration(Math.max(0, s.starts_at - now))}`;
+  if (s.starting_since !== null && s.state !== 'healthy') return s.starting_until === null ? `for ${duration(Math.max(0, now - s.starting_since))}` : startingWords(now - s.starting_since, s.starting_until - s.starting_since);
   if (s.state === 'healthy' && s.healthy_since !== null) return `for ${duration(Math.max(0, now - s.healthy_since))}`;
   return '';
 }
 
 /** "58 of 60 checks passed" for who cannot see the strip. */
 export function stripWords(s: Service): string {
-  const good = s.checks.filter((c) => c.ok).length;
-  return s.checks.length ? `${good} of the last ${s.checks.length} checks passed` : 'no check yet';
+  const moods = checkMoods(s);
+  const count = (m: CheckMood): number => moods.filter((x) => x === m).length;
+  const early = count('early') ? `${count('early')} while it was starting` : '';
+  if (!moods.length) return 'no check yet';
+  return moods.length === count('early') ? early : `${count('ok')} of the last ${moods.length - count('early')} checks passed${early && `, ${early}`}`;
 }
 
 // ---- what is handed in ----

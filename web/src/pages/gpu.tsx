@@ -11,6 +11,7 @@ import { useGpu, useTopics } from '../live/hooks';
 import { here, href } from '../live/route';
 import { store } from '../live/store';
 import { Meters, Temperature } from '../parts/card';
+import { OnIt } from '../parts/onit';
 import { ProcessTable } from '../parts/processes';
 import { RangePicker, useRange } from '../parts/range';
 import { Chip, PageHead, Problem, useTitle } from '../parts/small';
@@ -69,6 +70,7 @@ export function GpuPage({ uuid, isAdmin }: { uuid: string; isAdmin: boolean }): 
         <RangePicker range={range} setRange={setRange} />
       </PageHead>
       <Now gpu={gpu} />
+      <OnIt uuid={uuid} index={gpu.index} range={range} when={when} now={loaded.to} />
       <div class="grid wide">
         <TemperaturePanel {...common} />
         <TemperatureHistogram {...common} />

@@ -2,11 +2,11 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { send } from '../api/client';
-import type { Job } from '../api/types';
+import type { Job, JobCurves } from '../api/types';
 import { useHistory } from '../charts/history';
 import { ChartPanel } from '../charts/panel';
 import type { Line } from '../charts/plot';
-import { endWords, isOver, jobKey, jobNumber, mayControl, mood, parentWords, ranFor, startsIn } from '../format/jobs';
+import { endWords, isOver, jobKey, JobLine, jobLines, jobNumber, mayControl, mood, parentWords, ranFor, startsIn } from '../format/jobs';
 import { bytes, duration, fixed, percent, show } from '../format/numbers';
 import type { Range } from '../format/range';
 import { align } from '../format/series';
@@ -57,7 +57,12 @@ function Facts({ j, now }: { j: Job; now: number }): JSX.Element {
 
 const COLOURS = ['series1', 'series2', 'series3', 'series4', 'series5', 'series6', 'series7', 'series8'];
 
-/** Its GPUs and its machine over its run. */
+interface Drawn {
+  time: number[];
+  lines: Line[];
+}
+
+/** Its GPUs over its run, and what it used of its machine; behind that, fainter, all that the machine did. */
 function Charts({ j, now }: { j: Job; now: number }): JSX.Element | null {
   const from = Math.floor(j.started ?? now);
   const to = j.ended ?? now;
@@ -66,31 +71,36 @@ function Charts({ j, now }: { j: Job; now: number }): JSX.Element | null {
   const range: Range = j.ended === null && span <= 86400 ? { kind: 'last', seconds: span } : { kind: 'fixed', from, to: Math.max(to, from + 20) };
   const gpus = useMemo(() => j.gpu_uuids.map((u) => `gpu:${u}`), [j.gpu_uuids.join()]);
   const work = useHistory(gpus, ['gpu_utilization_ratio', 'gpu_memory_used_bytes', 'gpu_power_watts', 'gpu_temperature_celsius'], range, 600);
-  const host = useHistory(j.node ? [`host:${j.node}`] : [], ['host_cpu_utilization_ratio', 'host_memory_used_bytes', 'host_disk_read_bytes_per_second', 'host_disk_written_bytes_per_second'], range, 600);
-  const perGpu = (metric: string): { time: number[]; lines: Line[] } => {
+  const host = useHistory(j.node ? [`host:${j.node}`] : [], ['host_cpu_utilization_ratio', 'host_cpus', 'host_disk_read_bytes_per_second', 'host_disk_written_bytes_per_second'], range, 600);
+  const own = useAsk<JobCurves>(`jobs/${j.id}/curves?attempt=${j.attempt}${j.element === null ? '' : `&element=${j.element}`}`, isOver(j) ? 3600 : 4);
+  const perGpu = (metric: string): Drawn => {
     const series = (work.history?.series ?? []).filter((s) => s.metric === metric);
     const frame = align(series.map((s) => ({ time: s.time, value: s.mean })));
     return { time: frame.time, lines: series.map((s, i): Line => ({ kind: 'line', label: `GPU ${store.picture.gpus.get(s.of.slice(4))?.index ?? i}`, colour: COLOURS[i % COLOURS.length] as string, values: frame.columns[i] ?? [] })) };
   };
-  const ofHost = (metrics: [string, string][]): { time: number[]; lines: Line[] } => {
-    const series = metrics.flatMap(([metric, label]) => { const s = host.history?.series.find((x) => x.metric === metric); return s ? [{ s, label }] : []; });
-    const frame = align(series.map(({ s }) => ({ time: s.time, value: s.mean })));
-    return { time: frame.time, lines: series.map(({ label }, i): Line => ({ kind: 'line', label, colour: COLOURS[i] as string, values: frame.columns[i] ?? [] })) };
+  const drawn = (wishes: JobLine[]): Drawn => {
+    const present = wishes.filter((w) => w.value.some((v) => typeof v === 'number'));
+    const frame = align(present.map(({ time, value }) => ({ time, value })));
+    return { time: frame.time, lines: present.map(({ label, colour, isFaint }, i): Line => ({ kind: 'line', label, colour, width: isFaint ? 1 : 1.6, values: frame.columns[i] ?? [] })) };
   };
-  if (j.started === null || !j.gpu_uuids.length) return null;
-  const charts: [string, string, { time: number[]; lines: Line[] }, typeof work, number?][] = [
-    ['Utilisation', 'ratio', perGpu('gpu_utilization_ratio'), work, 1],
-    ['GPU memory', 'bytes', perGpu('gpu_memory_used_bytes'), work],
-    ['Power', 'watts', perGpu('gpu_power_watts'), work],
-    ['Temperature', 'celsius', perGpu('gpu_temperature_celsius'), work],
-    ['CPU of the machine', 'ratio', ofHost([['host_cpu_utilization_ratio', 'CPU']]), host, 1],
-    ['Memory of the machine', 'bytes', ofHost([['host_memory_used_bytes', 'in use']]), host],
-    ['Disk of the machine', 'bytes_per_second', ofHost([['host_disk_read_bytes_per_second', 'read'], ['host_disk_written_bytes_per_second', 'written']]), host],
+  if (j.started === null) return null;
+  const { cpu, memory, disk } = jobLines(own.answer, host.history);
+  const charts: [string, string, Drawn, { isLoading: boolean; error?: string }, number?][] = [
+    ...(j.gpu_uuids.length ? [
+      ['Utilisation', 'ratio', perGpu('gpu_utilization_ratio'), work, 1],
+      ['GPU memory', 'bytes', perGpu('gpu_memory_used_bytes'), work],
+      ['Power', 'watts', perGpu('gpu_power_watts'), work],
+      ['Temperature', 'celsius', perGpu('gpu_temperature_celsius'), work],
+    ] as [string, string, Drawn, typeof work, number?][] : []),
+    ['CPU, in cores', 'number', drawn(cpu), { isLoading: !own.answer && !own.problem, error: own.problem }],
+    ['Memory', 'bytes', drawn(memory), { isLoading: !own.answer && !own.problem, error: own.problem }],
+    ['Disk', 'bytes_per_second', drawn(disk), { isLoading: !own.answer && !own.problem, error: own.problem }],
   ];
   return (
     <div class="grid even jobcharts">{charts.map(([title, unit, data, loaded, most]) => (
       <ChartPanel key={title} title={title} name={`${title} while ${j.name} ran`} unit={unit} yMin={0} yMax={most} height={150} syncKey="job" {...data}
-        from={range.kind === 'fixed' ? range.from : from} to={range.kind === 'fixed' ? range.to : now} isLoading={loaded.isLoading} error={loaded.error} isEmpty={!data.lines.length} />))}
+        from={range.kind === 'fixed' ? range.from : from} to={range.kind === 'fixed' ? range.to : now} isLoading={loaded.isLoading} error={loaded.error} isEmpty={!data.lines.length}
+        emptyWords={title === 'Memory' || title.startsWith('CPU') || title === 'Disk' ? (isOver(j) ? 'It was over before anything was measured.' : 'Nothing is told yet.') : undefined} />))}
     </div>
   );
 }
@@ -152,7 +162,7 @@ export function JobPage({ id, who }: { id: string; who: Who }): JSX.Element {
         {Object.entries(j.labels).map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}
       </dl></section>
       {j.started !== null && j.origin !== 'watchmen' && mayControl(j, who) && !j.elements && <Log key={`${jobKey(j)} ${j.attempt}`} path={`jobs/${j.id}/log?attempt=${j.attempt}${j.element === null ? '' : `&element=${j.element}`}`} total={j.log_bytes ?? 0} isRunning={!isOver(j)} />}
-      <Charts j={j} now={now} />
+      {!j.elements && <Charts key={`${jobKey(j)} ${j.attempt}`} j={j} now={now} />}
       {element === null && whole.runs && whole.runs.length > 1 && <Runs runs={whole.runs} now={now} />}
     </>
   );

@@ -3,6 +3,8 @@ import { useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { send } from '../api/client';
 import type { Job, Queue, QueueGpu, Session } from '../api/types';
+import type { Reservations } from '../api/types_work';
+import { keptOf } from '../format/calendar';
 import { endWords, isOver, jobKey, mayControl, ranFor, slotsOf, startsIn } from '../format/jobs';
 import { bytes, duration, percent, plural, show } from '../format/numbers';
 import { ago, clock } from '../format/times';
@@ -46,7 +48,7 @@ function Waiting({ jobs, count, now, who, onProblem, again }: TableProps & { cou
               <tr key={jobKey(j)} data-job={jobKey(j)}>
                 <td class="num" data-label="Place">{j.place ?? '–'}</td>
                 <td><JobName job={j} /></td>
-                <td data-label="GPUs">{wantsWords(j)}</td>
+                <td class="wants" data-label="GPUs">{wantsWords(j)}</td>
                 <td class="why">{j.why ?? 'It was just handed in.'}{j.sooner && <div class="sooner">Would start {j.sooner}</div>}{j.finish_by !== null && <div class={`dim${j.starts_at !== null && j.starts_at > j.finish_by ? ' late' : ''}`}>to be done by {clock(j.finish_by, false)}</div>}</td>
                 <td class="num" data-label="Starts in" title={j.starts_at === null ? 'nothing tells when a GPU will fall free' : clock(j.starts_at)}>{startsIn(j, now)}</td>
                 <td class="num"><CancelJob job={j} who={who} onProblem={onProblem} again={again} /></td>
@@ -77,7 +79,7 @@ function Running({ jobs, now, who, onProblem, again }: TableProps): JSX.Element 
                   <td class="num" data-label="Runs for">{ran === null ? '' : duration(ran)}</td>
                   <td class="num" data-label="Time limit">{j.time_limit_s === null ? 'none' : duration(j.time_limit_s)}</td>
                   <td class="num" data-label="Memory, most">{j.memory_peak_bytes ? bytes(j.memory_peak_bytes) : ''}</td>
-                  <td class="num" data-label="GPU time used">{j.gpu_seconds && held > 0 ? percent(Math.min(1, j.gpu_seconds / held)) : ''}</td>
+                  <td class="num" data-label="GPU time used">{j.gpu_seconds !== null && held > 0 ? percent(Math.min(1, j.gpu_seconds / held)) : ''}</td>
                   <td class="num"><CancelJob job={j} who={who} onProblem={onProblem} again={again} /></td>
                 </tr>
               );
@@ -144,6 +146,8 @@ export function QueuePage({ who }: { who: Who }): JSX.Element {
   const [problem, setProblem] = useState('');
   const { answer, problem: trouble, again } = useAsk<Queue>('queue', 2, 'jobs');
   const hours = WINDOWS.find((w) => w.key === query.get('plan'))?.key ?? '2';
+  const since = Math.floor(now / 600) * 600; // the address stays for ten minutes
+  const reserved = useAsk<Reservations>(`reservations?from=${since}&to=${since + 25 * 3600}`, 15, 'jobs').answer;
   if (!answer) return trouble ? <Problem>{trouble}</Problem> : <Busy what="Asking the server" />;
   const table = { now, who, onProblem: setProblem, again };
   return (
@@ -154,7 +158,7 @@ export function QueuePage({ who }: { who: Who }): JSX.Element {
         <a class="button main" href={href('submit')}>Submit a job</a>
       </PageHead>
       {(problem || trouble) && <Problem>{problem || trouble}</Problem>}
-      <Plan slots={slotsOf(answer)} now={now} hours={Number(hours)} />
+      <Plan slots={slotsOf(answer)} kept={reserved ? keptOf(reserved.reservations, reserved.windows) : []} now={now} hours={Number(hours)} />
       <Waiting jobs={[...answer.waiting].sort((a, b) => (a.place ?? Infinity) - (b.place ?? Infinity))} count={answer.waiting_count} {...table} />
       <Running jobs={answer.running} {...table} />
       <Taken gpus={answer.gpus} now={now} />

@@ -5,7 +5,7 @@ import type { JSX } from 'preact';
 import { get, send, sentence } from '../api/client';
 import type { Service, Services } from '../api/types_work';
 import { duration, plural } from '../format/numbers';
-import { differences, editable, handIn, mayControlService, NEW_SERVICE, probeWords, readSpec, restartWords, serviceMood, serviceNote, serviceState, SERVICE_SIGNS, stripWords } from '../format/services';
+import { checkMoods, differences, editable, handIn, mayControlService, NEW_SERVICE, probeWords, readSpec, restartWords, serviceMood, serviceNote, serviceState, SERVICE_SIGNS, stripWords } from '../format/services';
 import { ago, clock, moment } from '../format/times';
 import { useAsk } from '../live/ask';
 import { useClock, useTopics } from '../live/hooks';
@@ -25,9 +25,10 @@ function State({ s }: { s: Service }): JSX.Element {
 /** Each check a bar, the newest on the right: as high as it took long, within the time that it may take. */
 function Strip({ s }: { s: Service }): JSX.Element {
   const most = Math.max(0.05, ...s.checks.map((c) => c.took_s));
+  const moods = checkMoods(s);
   return (
     <span class="checks" role="img" aria-label={stripWords(s)}>
-      {s.checks.map((c) => <i key={`${c.job} ${c.time}`} class={c.ok ? 'ok' : 'bad'} style={{ height: `${c.ok ? 20 + 80 * (c.took_s / most) : 100}%` }} title={`${clock(c.time)}: ${c.ok ? 'well' : 'failed'}, ${duration(c.took_s)}`} />)}
+      {s.checks.map((c, i) => <i key={`${c.job} ${c.time}`} class={moods[i]} style={{ height: `${moods[i] === 'bad' ? 100 : moods[i] === 'early' ? 30 : 20 + 80 * (c.took_s / most)}%` }} title={`${clock(c.time)}: ${moods[i] === 'ok' ? 'well' : moods[i] === 'bad' ? 'failed' : 'not up yet'}, ${duration(c.took_s)}`} />)}
     </span>
   );
 }
@@ -168,7 +169,7 @@ function One({ id, who }: { id: string; who: Who }): JSX.Element {
       {isEditing && <SpecForm of={s} onProblem={setProblem} onDone={() => { setEditing(false); again(); }} />}
       <dl class="facts four">{rows.map(([name, value, note]) => <div class={`fact${name === 'State' && serviceMood(s) === 'bad' ? ' crit' : ''}`} key={name}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note" title={note}>{note}</dd></div>)}</dl>
       <section class="panel" aria-label="Checks"><header><h2>Checks</h2><p class="sub">{probeWords(s)}</p></header>
-        {s.checks.length > 0 && <Strip s={s} />}{s.check_text && <p class="wrong">{s.check_text}</p>}
+        {s.checks.length > 0 && <Strip s={s} />}{s.check_text && <p class={checkMoods(s).at(-1) === 'early' ? 'sub' : 'wrong'}>{s.check_text}</p>}
       </section>
       <section class="panel" aria-label="Runs"><header><h2>Runs</h2><p class="sub">each is a job of the queue</p></header>
         {!s.jobs?.length ? <p class="empty">None now.</p> : (
