@@ -84,6 +84,7 @@ static struct plan_job plan_job_of(const struct life_job *j) {
                              .finish_by_ns = j->finish_by_ns,
                              .expect_ns = j->expect_ns,
                              .most_ns = j->most_ns,
+                             .since_ns = j->submit_ns + 1,
                              .elements = j->elements - j->started,
                              .room = !j->at_once           ? UINT32_MAX
                                      : active < j->at_once ? j->at_once - active
@@ -114,6 +115,7 @@ const struct plan_world *life_world(struct life *l) {
             (double)(l->now_ns - l->run[i].start_ns) / 1e9 * l->run[i].gpus;
     l->world = (struct plan_world){.now_ns = l->now_ns,
                                    .policy = l->policy,
+                                   .fair_wait_ns = l->fair_wait_ns,
                                    .gpu = l->gpu,
                                    .run = l->plan_run,
                                    .job = l->plan_job,
@@ -135,6 +137,7 @@ size_t life_pass(struct life *l) {
         struct life_run *r = &l->run[l->runs++];
         *r = (struct life_run){.job = job, .gpus = g[i].gpus, .start_ns = l->now_ns, .end_ns = l->now_ns + j->real_ns};
         memcpy(r->gpu, g[i].gpu, g[i].gpus * sizeof *r->gpu);
+        if (g[i].is_turn) l->user[j->user].turn_ns = l->now_ns;
         if (!j->started++) j->first_start_ns = l->now_ns;
     }
     uint32_t left = 0;

@@ -35,6 +35,7 @@ struct life {
     int64_t now_ns;
     struct plan *plan;
     const struct plan_policy *policy; /* NULL: the usual one */
+    int64_t fair_wait_ns;             /* as in struct plan_world */
     /* When a run is expected to end; NULL: as its job was expected to take. */
     int64_t (*end_of)(const struct life *l, const struct life_job *j, int64_t start_ns);
     void *ctx;

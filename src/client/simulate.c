@@ -96,6 +96,7 @@ static int run(const struct command *self, int argc, char **argv) {
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning) output_note(loaded.warning);
     v.setup.half_life_h = loaded.values.jobs_fair_half_life_h;
+    v.setup.fair_wait_ns = (int64_t)(loaded.values.jobs_fair_wait_h * 3600e9);
     r = load(&w, loaded.values.dir, &v, &trace, &e);
     if (r >= 0) r = play(&v, &e);
     if (r >= 0 && w.json) {

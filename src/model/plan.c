@@ -271,6 +271,12 @@ double plan_grant(struct plan *p, uint32_t job, const struct shape *s, const str
     left->left--;
     if (left->room != UINT32_MAX) left->room--;
     p->changes++;
+    p->grant = plan_grow(p->grant, &p->grant_cap, p->grants + 1, sizeof *p->grant);
+    p->grant_worth = plan_grow(p->grant_worth, &p->worth_cap, p->grants + 1, sizeof *p->grant_worth);
+    struct plan_grant *g = &p->grant[p->grants];
+    *g = (struct plan_grant){.job = job, .gpus = (uint16_t)f->gpus, .is_turn = order_is_turn(p)};
+    memcpy(g->gpu, f->gpu, (size_t)f->gpus * sizeof *g->gpu);
+    p->grant_worth[p->grants++] = worth;
     return worth;
 }
 
@@ -357,12 +363,6 @@ static void walk(struct plan *p) {
         double worth = plan_need(p, &p->w->job[j]);
         if (bar == START_NOW) {
             worth = plan_grant(p, j, s, &f);
-            p->grant = plan_grow(p->grant, &p->grant_cap, p->grants + 1, sizeof *p->grant);
-            p->grant_worth = plan_grow(p->grant_worth, &p->worth_cap, p->grants + 1, sizeof *p->grant_worth);
-            struct plan_grant *g = &p->grant[p->grants];
-            *g = (struct plan_grant){.job = j, .gpus = (uint16_t)f.gpus};
-            memcpy(g->gpu, f.gpu, (size_t)f.gpus * sizeof *g->gpu);
-            p->grant_worth[p->grants++] = worth;
         } else if (!is_any_open(p)) {
             return;
         } else if (bar == START_BUSY) {

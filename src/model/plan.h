@@ -1,9 +1,10 @@
 /* Who may start now, on which GPUs, and why the others wait: from the state of the queue to grants and sentences. Pure: no
  * I/O, no clock; the same world gives the same answer.
  *
- *   order     priority; then those whose deadline can only just be kept, the earliest first; then the user who had least
- *             lately (usage, and what he holds and has before this one in the queue, in steps of PLAN_FAIR_STEP_S); within a
- *             user and within a step first come, first served.
+ *   order     priority; then of each user the first job, where it waits and none of his had a turn for fair_wait_ns, so that
+ *             nobody waits for ever because of what he had; then those whose deadline can only just be kept, the earliest
+ *             first; then the user who had least lately (usage, and what he holds and has before this one in the queue, in
+ *             steps of PLAN_FAIR_STEP_S); within a user and within a step first come, first served.
  *   grants    all or nothing, GPUs of one node, none that is not measured free.
  *   keeping   The first job of each kind that cannot start gets GPUs kept for the earliest time at which it can, by the
  *             expected ends of what runs. Where some end is not known, what is free of them is kept from now on. GPUs that
@@ -71,6 +72,7 @@ struct plan_job { /* that waits; in the order in which they came */
     int64_t finish_by_ns;
     int64_t expect_ns; /* how long it will take, from history or its limit; 0: nobody knows */
     int64_t most_ns;   /* how long it can take: its time limit; 0: for ever */
+    int64_t since_ns;  /* it waits since then; 0: nobody knows */
     uint32_t elements; /* that wait */
     uint32_t room;     /* how many of them may start, by "at once"; UINT32_MAX: all */
 };
@@ -78,6 +80,7 @@ struct plan_job { /* that waits; in the order in which they came */
 struct plan_user {
     const char *name;
     double usage_s, weight; /* decayed GPU seconds up to now, with those of what runs; weight 0 is 1 */
+    int64_t turn_ns;        /* when the first of his jobs had its turn last (is_turn); 0: not yet */
     int gpus_max;           /* at once; 0: no limit */
     double seconds_left;    /* GPU seconds of this week; INFINITY: no limit */
     double seconds_max;     /* what the week has: for the sentence */
@@ -96,6 +99,7 @@ struct plan_line; /* see plan_line_new */
 struct plan_world {
     int64_t now_ns;                   /* wall clock, as all times here */
     const struct plan_policy *policy; /* NULL: the usual one */
+    int64_t fair_wait_ns;             /* see order; 0: nobody is put first for having waited */
     struct plan_line *line;           /* of those in job[] that wait; NULL: all of them do */
     const struct plan_gpu *gpu;
     const struct plan_run *run;
@@ -120,6 +124,7 @@ void plan_line_drop(struct plan_line *l, const struct plan_job *jobs, uint32_t j
 struct plan_grant {
     uint32_t job; /* one of its elements */
     uint16_t gpus;
+    bool is_turn;               /* none of its user's jobs is passed over: his turn_ns is now */
     uint32_t gpu[JOB_GPUS_MAX]; /* in the order of its scope with is_listed, else by number */
 };
 /* What starts now, in order. *ret is good until p is used again. With these running, the next pass finds nothing more. */

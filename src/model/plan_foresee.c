@@ -74,6 +74,7 @@ static void start(struct foresight *f, const struct plan_grant *g) {
     struct plan_job *j = &f->job[g->job];
     int64_t ns = j->expect_ns ? j->expect_ns : j->most_ns ? j->most_ns : PLAN_NEVER;
     uint32_t i = f->w.runs++;
+    if (g->is_turn) f->user[j->user].turn_ns = f->w.now_ns;
     f->run = plan_grow(f->run, &f->run_cap, f->w.runs, sizeof *f->run);
     f->at = plan_grow(f->at, &f->at_cap, f->w.runs, sizeof *f->at);
     f->held = plan_grow(f->held, &f->held_cap, f->held_len + g->gpus, sizeof *f->held);

@@ -85,6 +85,7 @@ const struct option settings_table[] = {
     {"jobs.end_unknown",     "false",          "Runs that a machine has and this server's queue never had are ended", OPT_BOOL, AT(jobs_end_unknown)},
     {"jobs.grace_s",         "10",             "A job that is told to end (TERM) is killed after so long", OPT_INT, AT(jobs_grace_s), 0, 3600},
     {"jobs.fair_half_life_h", "24",            "Hours after which GPU time that a user had counts half against him", OPT_REAL, AT(jobs_fair_half_life_h), 0.1, 8760},
+    {"jobs.fair_wait_h",     "24",             "With the policy fair: hours after which a job goes before others of its priority, whatever its user had, as long as he holds no more than an even part of the GPUs; 0: never", OPT_REAL, AT(jobs_fair_wait_h), 0, 8760},
     {"jobs.policy",          "fair",           "Who starts first, within a priority: fair (deadlines, then users by what they had), fifo, backfill, edf, sjf; `gpumgr simulate` compares them", OPT_CHOICE, AT(jobs_policy), .choices = "fair|fifo|backfill|edf|sjf"},
     {"jobs.user_gpus",       "0",              "GPUs that one user may have at once; 0: as many as there are", OPT_INT, AT(jobs_user_gpus), 0, 4096},
     {"jobs.user_gpu_hours",  "0",              "GPU hours that one user may have in seven days; 0: as many as there are", OPT_REAL, AT(jobs_user_gpu_hours), 0, 1000000},

@@ -25,7 +25,8 @@ struct settings {
     double busy_percent, full_percent;
     char engines_docker[512], engines_podman[512];
     int jobs_lost_s, jobs_keep_days, jobs_grace_s, jobs_user_gpus, jobs_policy, reserve_unused_min, watchmen_timeout_s;
-    double jobs_fair_half_life_h, jobs_user_gpu_hours, reserve_user_gpu_hours, reserve_ahead_h, watchmen_keep_h;
+    double jobs_fair_half_life_h, jobs_fair_wait_h, jobs_user_gpu_hours, reserve_user_gpu_hours, reserve_ahead_h,
+        watchmen_keep_h;
     char watchmen_listen[128], watchmen_token[128];
     char ui_ports[24], ui_url[256];
     char jobs_users_file[256], jobs_run_as[64], jobs_mount_roots[512];

@@ -98,6 +98,7 @@ static void come(struct play *p, uint32_t job) {
                               .finish_by_ns = j->finish_by_ns,
                               .expect_ns = likes_expect(&p->likes, j->like, p->held[j->user].like, j->limit_ns, 0),
                               .most_ns = j->limit_ns,
+                              .since_ns = j->submit_ns + 1, /* the first comes at 0, which is "nobody knows" */
                               .elements = 1,
                               .room = UINT32_MAX};
     if (p->setup->is_known) mine->expect_ns = mine->most_ns = time_of(j);
@@ -120,6 +121,7 @@ static void start(struct play *p, const struct plan_grant *g) {
                                    .end_ns = expect_ns ? now_ns + expect_ns : 0};
     p->run_of[g->job] = at;
     p->job_of[at] = g->job;
+    if (g->is_turn) p->user[j->user].turn_ns = now_ns;
     h->gpus += g->gpus;
     h->since_s += (double)now_ns / NS * g->gpus;
     p->r->start_ns[g->job] = now_ns;
@@ -257,7 +259,8 @@ static void begin(struct play *p) {
     const struct trace *t = p->t;
     const struct simulate_setup *s = p->setup;
     size_t gpus = 0;
-    p->w = (struct plan_world){.gpus = s->nodes * s->gpus_per_node, .users = t->users, .now_ns = -1};
+    p->w = (struct plan_world){
+        .gpus = s->nodes * s->gpus_per_node, .users = t->users, .now_ns = -1, .fair_wait_ns = s->fair_wait_ns};
     p->gpu = room_for(p->w.gpus, sizeof *p->gpu);
     p->job = room_for(t->jobs, sizeof *p->job);
     p->run = room_for(p->w.gpus, sizeof *p->run);

@@ -16,7 +16,8 @@ struct simulate_setup {
     const struct plan_policy *policy;
     /* What the queue knows of a job's time: all, or what the like of it took before (model/likes), as a server would. */
     bool is_known;
-    double half_life_h; /* of what users had */
+    double half_life_h;   /* of what users had */
+    int64_t fair_wait_ns; /* as in struct plan_world */
 };
 
 struct simulate_step { /* from then on */

@@ -74,6 +74,7 @@ struct queue_user {
     char *name;
     double usage_s; /* GPU seconds, decayed to usage_ns */
     int64_t usage_ns;
+    int64_t turn_ns; /* as in struct plan_user; not stored: a turn that comes too early after a restart harms nobody */
     struct queue_hour {
         int64_t hour; /* unix hours */
         double held_s;

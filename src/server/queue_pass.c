@@ -18,6 +18,7 @@ void queue_pass(struct queue *q) {
         uint32_t element = next_element(j);
         size_t gpus[JOB_GPUS_MAX];
         for (uint16_t k = 0; k < grant[i].gpus; k++) gpus[k] = grant[i].gpu[k];
+        if (grant[i].is_turn) q->user[j->user_at].turn_ns = w.of.now_ns;
         if (element < j->elements) queue_grant(q, j, element, gpus, grant[i].gpus);
     }
     queue_preempt(q);

@@ -98,6 +98,7 @@ static void users_make(struct queue *q, struct queue_world *w) {
         w->user[i] = (struct plan_user){.name = q->user[i].name,
                                         .usage_s = queue_usage_at(q, &q->user[i], w->of.now_ns),
                                         .weight = 1,
+                                        .turn_ns = q->user[i].turn_ns,
                                         .gpus_max = q->settings->jobs_user_gpus,
                                         .seconds_max = most_s,
                                         .seconds_left = INFINITY};
@@ -139,6 +140,11 @@ static void job_fill(const struct queue *q, const struct job_spec *s, const char
     p->most_ns = s->time_limit_ns;
 }
 
+/* One that ran and waits again, a service that yielded, began to wait when that ended. */
+static int64_t waits_since(const struct queue_job *j) {
+    return j->elements == 1 && j->last.end_ns > j->submitted_ns ? j->last.end_ns : j->submitted_ns;
+}
+
 static void jobs_make(struct queue *q, struct queue_world *w) {
     w->job_cap = 1;
     for (size_t i = 0; i < q->count; i++) w->job_cap += q->job[i]->counts[JOB_WAITING] > 0;
@@ -157,6 +163,7 @@ static void jobs_make(struct queue *q, struct queue_world *w) {
                                .scope = j->scope,
                                .scope_len = j->scope_len,
                                .is_listed = j->origin == QUEUE_BY_WATCHMEN,
+                               .since_ns = waits_since(j),
                                .elements = j->counts[JOB_WAITING],
                                .room = !j->at_once           ? UINT32_MAX
                                        : j->at_once > active ? j->at_once - active
@@ -184,7 +191,9 @@ static void trial_add(struct queue *q, const struct queue_trial *t, uint32_t use
 }
 
 void queue_world_make(struct queue *q, const struct queue_trial *trial, struct queue_world *ret) {
-    *ret = (struct queue_world){.of.now_ns = clock_real_ns(), .of.policy = &plan_policies[q->settings->jobs_policy]};
+    *ret = (struct queue_world){.of.now_ns = clock_real_ns(),
+                                .of.policy = &plan_policies[q->settings->jobs_policy],
+                                .of.fair_wait_ns = (int64_t)(q->settings->jobs_fair_wait_h * HOUR_NS)};
     uint32_t user = trial ? queue_user_number(q, trial->user) : 0;
     queue_gpus_read(q);
     gpus_make(q, ret);

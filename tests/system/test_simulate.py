@@ -119,6 +119,18 @@ def test_policies_are_side_by_side_and_the_same_to_the_byte(trace):
     assert {len(p["waiting"]) for p in by.values()} == {96}
 
 
+def test_waits_have_a_bound_that_can_be_set(tmp_path):
+    """Ada had both GPUs for two days; then others ask for more than there is for a week, with deadlines, and she has one job."""
+    rows = ["ada,2,0,2880,0", "ada,1,2879,60,0"] + [f"u{i % 4},1,{2879 + 25 * i},60,240" for i in range(400)]
+    path = tmp_path / "jobs.csv"
+    path.write_text("user,gpus,submit_min,duration_min,deadline_min\n" + "\n".join(rows) + "\n")
+    longest = {}
+    for hours in (0, 6):
+        got, = figures("--trace", path, "--nodes", 1, "--gpus-per-node", 2, "--policy", "fair", "--times", "known", "--jobs.fair_wait_h", hours)["policies"]
+        longest[hours] = got["wait_s"]["max"] / 3600
+    assert longest[6] < 0.6 * longest[0]
+
+
 def test_it_fits_a_terminal_of_80_columns(trace):
     for lang, glyph in (("C.UTF-8", "█"), ("C", "#")):
         out = simulate("--trace", trace, "--nodes", 2, "--gpus-per-node", 4, env={**clean_env(), "LC_ALL": lang}).stdout

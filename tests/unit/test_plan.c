@@ -354,6 +354,50 @@ static void fair_share(void **state) {
     EXPECT("5:2 6:3");      /* what he holds counts */
 }
 
+static void waited_too_long(void **state) {
+    world(1, 4);
+    now.w.fair_wait_ns = 3600 * SECOND;
+    now.user[ADA].usage_s = now.user[EVE].usage_s = 1e9;
+    for (int i = 0; i < 4; i++) job(1)->user = ADA;
+    for (int i = 0; i < 4; i++) job(1)->user = BOB;
+    for (int i = 0; i < 8; i++) now.job[i].since_ns = NOW - 3599 * SECOND;
+    EXPECT("5:0 6:1 7:2 8:3"); /* ada had too much */
+    for (int i = 0; i < 2; i++) now.job[i].since_ns = NOW - 3600 * SECOND;
+    EXPECT("1:0 2:1 5:2 6:3"); /* both: two are an even part */
+    for (int i = 0; i < 4; i++) now.job[i].since_ns = NOW - 7200 * SECOND;
+    EXPECT("1:0 2:1 5:2 6:3"); /* and no more than that, however old */
+    job(2)->user = EVE;
+    now.job[8].since_ns = NOW - 9000 * SECOND;
+    EXPECT("9:0,1 1:2 5:3"); /* a third is less than two, but it is her turn; the longest first */
+    now.user[EVE].turn_ns = NOW - 3599 * SECOND;
+    EXPECT("1:0 5:1 6:2 7:3"); /* which she had */
+    now.job[4].finish_by_ns = NOW + 500 * SECOND;
+    now.job[4].expect_ns = 400 * SECOND;
+    EXPECT("1:0 5:1 6:2 7:3"); /* not even deadlines come before */
+    now.job[5].priority = 1;
+    EXPECT("6:0 1:1 5:2 7:3"); /* but who is more important does */
+    now.w.fair_wait_ns = 0;
+    EXPECT("6:0 5:1 7:2 8:3");
+}
+
+/* What waits too long and cannot start has GPUs kept for it, as whoever is first. */
+static void waited_too_long_for_many(void **state) {
+    world(1, 4);
+    now.w.fair_wait_ns = 3600 * SECOND;
+    now.user[ADA].usage_s = 1e9;
+    run("0", 600)->user = BOB;
+    job(4)->user = ADA;
+    job(1)->user = BOB;
+    job(1)->user = ADA;
+    now.job[0].since_ns = NOW - 3000 * SECOND;
+    EXPECT("2:1");
+    now.job[0].since_ns = NOW - 4000 * SECOND;
+    EXPECT("");
+    assert_int_equal(reason_of(&now.job[0]).place, 1);
+    now.job[2].most_ns = 600 * SECOND;
+    EXPECT("3:1"); /* over by then */
+}
+
 static void user_limits(void **state) {
     world(1, 4);
     now.user[ADA].gpus_max = 2;
@@ -571,6 +615,8 @@ int main(void) {
         cmocka_unit_test(what_passes),
         cmocka_unit_test(deadlines),
         cmocka_unit_test(fair_share),
+        cmocka_unit_test(waited_too_long),
+        cmocka_unit_test(waited_too_long_for_many),
         cmocka_unit_test(user_limits),
         cmocka_unit_test(arrays),
         cmocka_unit_test(shares),

@@ -63,6 +63,7 @@ static void come(uint32_t number) {
                            .node = random_below(6) ? PLAN_NONE : (uint32_t)random_below(NODES),
                            .priority = (int)random_below(3) - 1,
                            .gpus = 1 + (int)random_below(random_below(3) ? 2 : EACH),
+                           .since_ns = now.w.now_ns,
                            .elements = 1,
                            .room = UINT32_MAX};
     now.real_ns[number] = s * SECOND;
@@ -101,6 +102,7 @@ static void start(struct plan_line *line, const struct plan_grant *g) {
                                     .start_ns = now.w.now_ns,
                                     .end_ns = j->expect_ns ? now.w.now_ns + j->expect_ns : 0};
     now.end_ns[at] = now.w.now_ns + now.real_ns[g->job];
+    if (g->is_turn) now.user[j->user].turn_ns = now.w.now_ns;
     if (j->room != UINT32_MAX) j->room--;
     if (!--j->elements) plan_line_drop(line, now.job, g->job);
 }
@@ -143,6 +145,7 @@ static uint32_t history(uint64_t seed, const struct plan_policy *policy) {
     uint32_t jobs = 0, started = 0;
     begin(seed);
     now.w.policy = policy;
+    now.w.fair_wait_ns = seed % 2 ? 1500 * SECOND : 0;
     for (int step = 0; step < 400; step++) {
         const struct plan_grant *g;
         if (jobs < JOBS && random_below(2)) {

@@ -15,7 +15,17 @@
 #define GIB (1ull << 30)
 
 /* What a history may have in it. */
-enum { SCOPES = 1, SHARES = 2, LIMITS = 4, UNKNOWN = 8, DEADLINES = 16, ARRAYS = 32, PRIORITIES = 64, FOREIGN = 128 };
+enum {
+    SCOPES = 1,
+    SHARES = 2,
+    LIMITS = 4,
+    UNKNOWN = 8,
+    DEADLINES = 16,
+    ARRAYS = 32,
+    PRIORITIES = 64,
+    FOREIGN = 128,
+    AGED = 256
+};
 
 static struct life life;
 static char note[128]; /* where we are, for a failure */
@@ -229,6 +239,7 @@ static void history(uint64_t seed, int has) {
     for (uint32_t g = 0; g < life.gpus; g++)
         if (g % 3 == 0) life.gpu[g].memory_bytes = 40 * GIB;
     if (has & LIMITS) life.user[0].gpus_max = 2, life.user[1].gpus_max = 5;
+    if (has & AGED) life.fair_wait_ns = 300 * SECOND;
     head.id = 0;
     for (int step = 0; step < 120; step++) {
         snprintf(note, sizeof note, "seed %llu, %d, step %d", (unsigned long long)seed, has, step);
@@ -271,6 +282,9 @@ static void histories(void **state) {
                                 FOREIGN,
                                 DEADLINES,
                                 ARRAYS | LIMITS,
+                                AGED,
+                                AGED | DEADLINES | ARRAYS | LIMITS,
+                                AGED | SCOPES | SHARES | UNKNOWN | DEADLINES | ARRAYS | PRIORITIES | FOREIGN,
                                 SCOPES | SHARES | LIMITS | UNKNOWN | DEADLINES | ARRAYS | PRIORITIES | FOREIGN};
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
         for (uint64_t seed = 1; seed <= seeds; seed++) history(seed, kinds[k]);
@@ -304,9 +318,44 @@ static void nobody_starves(void **state) {
     }
 }
 
+/* One who had very much, among others who never stop, each with what can only just be done in time: he starts when he has waited
+ * for so long, as soon as a GPU is free. His other jobs wait for their turn, and leave the others theirs. */
+static void nobody_waits_for_what_he_had(void **state) {
+    enum { ALL = 300, OWN = 40 };
+    const int64_t wait_ns = 3600 * SECOND, run_ns = 600 * SECOND;
+    for (int bounded = 0; bounded < 2; bounded++) {
+        uint32_t own[OWN] = {0}, others = 0;
+        life_init(&life, 7, 1, 4, 4);
+        life.fair_wait_ns = bounded ? wait_ns : 0;
+        life.user[0].usage_s = 1e9;
+        for (int i = 0; i < ALL; i++) {
+            struct life_job j = {.node = PLAN_NONE, .gpus = 1, .real_ns = run_ns, .expect_ns = run_ns};
+            if (i < OWN) own[i] = life.jobs;
+            if (i < OWN) life_submit(&life, &j);
+            for (int k = 0; k < 4; k++) {
+                j.user = 1 + (uint32_t)(k % 3);
+                j.finish_by_ns = life.now_ns + 2 * run_ns;
+                life_submit(&life, &j);
+            }
+            life_pass(&life);
+            life_until(&life, life_next_end(&life));
+        }
+        for (uint32_t i = 0; i < life.jobs; i++) others += life.job[i].user && life.job[i].started;
+        if (bounded) {
+            assert_true(life.job[own[0]].started && life.job[own[0]].first_start_ns <= wait_ns + run_ns);
+            for (int i = 0; i < OWN; i++) assert_true(life.job[own[i]].started);
+            assert_true(others >= 3 * ALL); /* he never had more than one of the four */
+        } else {
+            assert_false(life.job[own[0]].started);
+        }
+        life_done(&life);
+    }
+}
+
 /* test_unit_plan_random [SEEDS]: more histories than the suite has time for. */
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(histories), cmocka_unit_test(nobody_starves)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(histories), cmocka_unit_test(nobody_starves),
+                                       cmocka_unit_test(nobody_waits_for_what_he_had)};
     if (argc > 1) seeds = strtoull(argv[1], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
