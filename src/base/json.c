@@ -37,6 +37,12 @@ size_t json_utf8_len(const char *text) {
     return 0;
 }
 
+void json_utf8_end(char *s) {
+    size_t n = strlen(s), at = n;
+    while (at && n - at < 3 && ((unsigned char)s[at - 1] & 0xc0) == 0x80) at--;
+    if (at && (unsigned char)s[at - 1] >= 0xc0 && json_utf8_len(s + at - 1) != n - at + 1) s[at - 1] = '\0';
+}
+
 static void quoted(struct buf *b, const char *text) {
     buf_putc(b, '"');
     const unsigned char *s = (const unsigned char *)text;

@@ -9,6 +9,8 @@
 
 /* How many bytes the UTF-8 character at s has; 0: it is none. s ends with a NUL. */
 size_t json_utf8_len(const char *s);
+/* Takes away the character at its end of which only a part is there: the text was cut. */
+void json_utf8_end(char *s);
 
 void json_open(struct buf *b, char bracket);  /* '{' or '[' */
 void json_close(struct buf *b, char bracket); /* '}' or ']' */

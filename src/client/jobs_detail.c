@@ -208,6 +208,7 @@ static void figures(const struct page *p) {
     line_disk(p);
     line_bytes(p, "log", "log_bytes");
     line_text(p, "insight", "insight");
+    line_text(p, "untold", "untold");
 }
 
 static void waiting(const struct page *p) {

@@ -157,6 +157,8 @@ static int check_after(const struct job_words *after, struct error *e) {
 static int check_notify(const struct job_words *notify, struct error *e) {
     for (const char *n = NULL; (n = job_word_next(notify, n));) {
         const char *at = strncmp(n, "mail:", 5) == 0 ? strchr(n + 5, '@') : NULL;
+        for (const char *s = at ? n : ""; *s; s++)
+            if ((unsigned char)*s >= 0x80) at = NULL; /* no mail server is sure to take one */
         bool is_good = strcmp(n, "terminal") == 0 || (at && at > n + 5 && at[1] && !strpbrk(n, " \r\n,<>")) ||
                        strncmp(n, "webhook:http://", 15) == 0 || strncmp(n, "webhook:https://", 16) == 0 ||
                        (strncmp(n, "command:", 8) == 0 && n[8]);

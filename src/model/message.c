@@ -49,6 +49,10 @@ static void subject_of(struct buf *out, const struct message *m) {
 void message_headline(struct buf *out, const struct message *m) {
     if (m->is_test) buf_puts(out, "Test: ");
     if (m->is_over) buf_puts(out, "Over: ");
+    if (m->job.id) {
+        buf_printf(out, "%s: %s", m->host, m->about.text);
+        return;
+    }
     buf_printf(out, "%s: ", m->about.title);
     subject_of(out, m);
 }
@@ -71,7 +75,14 @@ static void labels(struct buf *out, const struct message *m) {
         json_pair_str(out, "uuid", strncmp(m->about.subject, "gpu:", 4) == 0 ? m->about.subject + 4 : m->about.subject);
         json_pair_str(out, "model", m->gpu_model);
     }
-    if (m->about.code) {
+    if (m->job.id) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)m->job.id);
+        json_pair_str(out, "job", number);
+        json_pair_str(out, "event", m->job.event);
+        json_pair_str(out, "name", m->job.name);
+        json_pair_str(out, "user", m->job.user);
+    } else if (m->about.code) {
         snprintf(index, sizeof index, "%d", m->about.code);
         json_pair_str(out, "code", index);
     }
@@ -158,6 +169,39 @@ void message_slack(struct buf *out, const struct message *m) {
     json_close(out, '}');
 }
 
+/* Bytes beyond ASCII are words of RFC 2047 in a header, each of whole characters and at most 75 long. */
+static void header_text(struct buf *out, const char *text) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    AUTO(buf_done) struct buf line = {0};
+    bool is_plain = true;
+    one_line(&line, text);
+    for (const char *s = line.s ? line.s : ""; *s; s++) is_plain &= (unsigned char)*s < 0x80;
+    if (is_plain) {
+        buf_puts(out, line.s ? line.s : "");
+        return;
+    }
+    for (const char *s = line.s; *s;) {
+        unsigned char part[48] = {0};
+        size_t n = 0;
+        for (size_t len; *s && n + (len = json_utf8_len(s) ? json_utf8_len(s) : 1) <= 42; s += len, n += len)
+            memcpy(part + n, json_utf8_len(s) ? s : "?", len);
+        buf_puts(out, "=?utf-8?B?");
+        for (size_t i = 0; i < n; i += 3) {
+            uint32_t bits = (uint32_t)part[i] << 16 | (uint32_t)part[i + 1] << 8 | part[i + 2];
+            for (size_t k = 0; k < 4; k++) buf_putc(out, i + k > n ? '=' : digits[bits >> (18 - 6 * k) & 63]);
+        }
+        buf_puts(out, *s ? "?=\r\n " : "?=");
+    }
+}
+
+static void lines(struct buf *out, const char *text) {
+    for (; *text; text++)
+        if (*text == '\n')
+            buf_puts(out, "\r\n");
+        else
+            buf_putc(out, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+}
+
 void message_mail(struct buf *out, const struct message *m, const char *from, const char *to) {
     static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -171,18 +215,24 @@ void message_mail(struct buf *out, const struct message *m, const char *from, co
     buf_printf(out, "Date: %s, %d %s %d %02d:%02d:%02d +0000\r\n", days[d.weekday], d.day, months[d.month - 1], d.year,
                d.hour, d.minute, d.second);
     buf_printf(out, "From: %s\r\nTo: %s\r\nSubject: [gpumgr] ", from, to);
-    one_line(out, headline.s);
+    header_text(out, headline.s);
     buf_printf(out, "\r\nMessage-ID: <%s@", m->id);
     one_line(out, m->host);
     buf_puts(
         out,
         ">\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n");
     buf_puts(out, "Auto-Submitted: auto-generated\r\n\r\n");
-    one_line(out, headline.s);
-    buf_puts(out, "\r\n");
-    one_line(out, text.s);
-    buf_printf(out, "\r\n\r\nSeverity: %s\r\nSince: %s\r\n",
-               event_severity_name((enum event_severity)m->about.severity), began);
+    if (m->job.id) {
+        one_line(out, text.s);
+        buf_puts(out, "\r\n\r\n");
+        lines(out, m->job.more);
+    } else {
+        one_line(out, headline.s);
+        buf_puts(out, "\r\n");
+        one_line(out, text.s);
+        buf_printf(out, "\r\n\r\nSeverity: %s\r\nSince: %s\r\n",
+                   event_severity_name((enum event_severity)m->about.severity), began);
+    }
     if (*m->link) buf_printf(out, "\r\n%s\r\n", m->link);
 }
 

@@ -8,8 +8,16 @@
 #include "base/buf.h"
 #include "model/notice.h"
 
+/* What a message of a job says beside its sentence. */
+struct message_job {
+    int64_t id; /* 0: it is of no job */
+    char event[24], name[128], user[64];
+    char more[400]; /* lines "Name: value", each with its end */
+};
+
 struct message {
     struct notice about;
+    struct message_job job;
     char id[48];   /* the same whenever it is sent again: receivers may drop what they know */
     char host[72]; /* the node */
     char gpu_model[96];
@@ -19,7 +27,7 @@ struct message {
     bool is_over, is_test;
 };
 
-/* "GPU lost: lab-3 GPU 5 (NVIDIA H200)" */
+/* "GPU lost: lab-3 GPU 5 (NVIDIA H200)", "lab-3: job 17 (train.py, alice) is done" */
 void message_headline(struct buf *out, const struct message *m);
 
 void message_webhook(struct buf *out, const struct message *m);

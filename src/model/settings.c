@@ -77,8 +77,9 @@ const struct option settings_table[] = {
     {"tell.smtp_url",        "",               "Mail server, as smtp://host:25 or smtps://host:465 (empty: no mail)", OPT_TEXT, AT(tell_smtp_url)},
     {"tell.smtp_user",       "",               "Name to sign in there with (empty: without)", OPT_TEXT, AT(tell_smtp_user)},
     {"tell.smtp_password_file", "",            "File with its password, which the server's user must be able to read", OPT_PATH, AT(tell_smtp_password_file)},
+    {"tell.smtp_ca_file",    "",               "Certificates of who vouches for that server, in PEM (empty: this machine's own)", OPT_PATH, AT(tell_smtp_ca_file)},
     {"tell.mail_from",       "",               "Sender of the mail (empty: the first receiver)", OPT_TEXT, AT(tell_mail_from)},
-    {"tell.mail_to",         "",               "Receivers of the mail, with commas", OPT_TEXT, AT(tell_mail_to)},
+    {"tell.mail_to",         "",               "Receivers of the mail, with commas (empty: only jobs' owners get mail)", OPT_TEXT, AT(tell_mail_to)},
     {"tell.command",         "",               "Shell command to run for each message; JSON on its standard input, GPUMGR_* in its environment", OPT_TEXT, AT(tell_command)},
     {"jobs.keep_days",       "30",             "How many days jobs that are over are kept, with their logs", OPT_INT, AT(jobs_keep_days), 1, 3660},
     {"jobs.lost_s",          "900",            "A job that is to end while its machine is away is given up after so long, its exit unknown; 0: never", OPT_INT, AT(jobs_lost_s), 0, 2592000},
@@ -134,9 +135,13 @@ static const struct option *clash_of_urls(const struct settings *s, struct error
 }
 
 static const struct option *clash_of_mail(const struct settings *s, struct error *e) {
-    if (*s->tell_smtp_url && !strchr(s->tell_mail_to, '@')) {
-        fail(e, -EINVAL, "tell.mail_to: mail needs a receiver like admin@example.org, and \"%.60s\" is none",
-             s->tell_mail_to);
+    const char *to = s->tell_mail_to, *from = s->tell_mail_from;
+    if (*s->tell_smtp_url && !(*to ? strchr(to, '@') : strchr(from, '@'))) {
+        fail(e, -EINVAL,
+             "tell.mail_to: mail needs a receiver like admin@example.org, or a sender (tell.mail_from) where only "
+             "owners "
+             "of jobs get some, and \"%.60s\" is none",
+             to);
         return row_of("tell.mail_to");
     }
     if (*s->tell_smtp_user && !*s->tell_smtp_password_file) {

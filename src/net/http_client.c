@@ -50,18 +50,20 @@ static const struct {
     int errnum;
     const char *words;
 } reasons[] = {
-    {CURLE_COULDNT_CONNECT,          ECONNREFUSED, "no connection"                              },
-    {CURLE_COULDNT_RESOLVE_HOST,     EHOSTUNREACH, "the name is not known"                      },
-    {CURLE_OPERATION_TIMEDOUT,       ETIMEDOUT,    "no answer in time"                          },
-    {CURLE_URL_MALFORMAT,            EINVAL,       "not a URL"                                  },
-    {CURLE_UNSUPPORTED_PROTOCOL,     EINVAL,       "not a URL of http, https, smtp or smtps"    },
-    {CURLE_PEER_FAILED_VERIFICATION, EPERM,        "its certificate is not trusted"             },
-    {CURLE_SSL_CONNECT_ERROR,        EPROTO,       "TLS failed"                                 },
-    {CURLE_GOT_NOTHING,              ECONNRESET,   "the connection was closed without an answer"},
-    {CURLE_RECV_ERROR,               ECONNRESET,   "the connection broke"                       },
-    {CURLE_SEND_ERROR,               ECONNRESET,   "the connection broke"                       },
-    {CURLE_LOGIN_DENIED,             EACCES,       "user or password was refused"               },
-    {CURLE_OUT_OF_MEMORY,            ENOMEM,       "out of memory"                              },
+    {CURLE_COULDNT_CONNECT,          ECONNREFUSED, "no connection"                                         },
+    {CURLE_COULDNT_RESOLVE_HOST,     EHOSTUNREACH, "the name is not known"                                 },
+    {CURLE_OPERATION_TIMEDOUT,       ETIMEDOUT,    "no answer in time"                                     },
+    {CURLE_URL_MALFORMAT,            EINVAL,       "not a URL"                                             },
+    {CURLE_UNSUPPORTED_PROTOCOL,     EINVAL,       "not a URL of http, https, smtp or smtps"               },
+    {CURLE_PEER_FAILED_VERIFICATION, EPERM,        "its certificate is not trusted"                        },
+    {CURLE_SSL_CONNECT_ERROR,        EPROTO,       "TLS failed"                                            },
+    {CURLE_GOT_NOTHING,              ECONNRESET,   "the connection was closed without an answer"           },
+    {CURLE_RECV_ERROR,               ECONNRESET,   "the connection broke"                                  },
+    {CURLE_SEND_ERROR,               ECONNRESET,   "the connection broke"                                  },
+    {CURLE_USE_SSL_FAILED,           EPROTO,       "it offers no TLS"                                      },
+    {CURLE_SSL_CACERT_BADFILE,       EINVAL,       "the file with its certificate authority cannot be read"},
+    {CURLE_LOGIN_DENIED,             EACCES,       "user or password was refused"                          },
+    {CURLE_OUT_OF_MEMORY,            ENOMEM,       "out of memory"                                         },
 };
 
 static int translate(CURLcode code, const char *url, const char *unix_path, struct error *e) {
@@ -221,13 +223,20 @@ int mail_send(const struct mail *m, struct error *e) {
     if (!curl) return fail(e, -ENOMEM, "libcurl: out of memory");
     curl_easy_setopt(curl, CURLOPT_URL, m->url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-    curl_easy_setopt(curl, CURLOPT_USE_SSL, (long)(m->user && *m->user ? CURLUSESSL_ALL : CURLUSESSL_TRY));
+    bool has_user = m->user && *m->user, has_ca = m->ca_file && *m->ca_file;
+    bool is_loose = !has_user && !has_ca && strncasecmp(m->url, "smtp://", 7) == 0;
+    curl_easy_setopt(curl, CURLOPT_USE_SSL, (long)(has_user || has_ca ? CURLUSESSL_ALL : CURLUSESSL_TRY));
+    if (has_ca) curl_easy_setopt(curl, CURLOPT_CAINFO, m->ca_file);
+    if (is_loose) { /* plain text would do as well: a relay's own certificate is better than that */
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     curl_easy_setopt(curl, CURLOPT_MAIL_FROM, m->from);
     curl_easy_setopt(curl, CURLOPT_MAIL_RCPT, to);
     curl_easy_setopt(curl, CURLOPT_READFUNCTION, give);
     curl_easy_setopt(curl, CURLOPT_READDATA, &upload);
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
-    if (m->user && *m->user) {
+    if (has_user) {
         curl_easy_setopt(curl, CURLOPT_USERNAME, m->user);
         curl_easy_setopt(curl, CURLOPT_PASSWORD, m->password ? m->password : "");
     }

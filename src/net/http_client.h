@@ -51,6 +51,7 @@ int http_ask(const struct http_ask *ask, struct http_answer *ret, struct error *
 struct mail {
     const char *url;             /* smtp://host:25, smtps://host:465; STARTTLS is used where it is offered */
     const char *user, *password; /* NULL: none */
+    const char *ca_file;         /* who vouches for the server; NULL or "": those of this machine */
     const char *from, *to;       /* to: several with commas */
     const char *message;         /* headers, an empty line, text */
     size_t len;

@@ -163,7 +163,7 @@ static void *say(void *arg) {
     int r = 0;
     if (n->order >= 0)
         r = run_command(n->order, &e);
-    else if (terminal_write(n->uid, 0, 0, n->text) == 0)
+    else if (terminal_tell(n->uid, n->text) == 0)
         r = fail(&e, -EAGAIN, "he sits at no terminal now");
     if (n->id) answer(n->id, r, e.text);
     if (n->order >= 0) close(n->order);

@@ -36,6 +36,7 @@ struct said {
     unsigned count, taken;
     const char *line;
     size_t len;
+    bool is_asked_for; /* so it goes where its reader lets anybody write: mesg is the bit of the group */
 };
 
 /* ---- what is written ---- */
@@ -77,7 +78,8 @@ static bool is_said(const struct said *s, const struct stat *st) {
 static void say(struct said *s, int fd, uint32_t owner, dev_t is) {
     struct stat st;
     bool is_his = fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && isatty(fd) &&
-                  (owner == UINT32_MAX || st.st_uid == owner) && (!is || st.st_rdev == is);
+                  (owner == UINT32_MAX || st.st_uid == owner) && (!is || st.st_rdev == is) &&
+                  (!s->is_asked_for || (st.st_mode & S_IWGRP));
     if (is_his && s->count < TERMINALS_MAX && !is_said(s, &st)) {
         s->to[s->count].at = st.st_dev;
         s->to[s->count++].is = st.st_rdev;
@@ -157,5 +159,13 @@ unsigned terminal_write(uint32_t uid, int32_t pid, uint64_t ticks, const char *t
         say_owned(&s, uid);
         say_logged_in(&s, uid);
     }
+    return s.taken;
+}
+
+unsigned terminal_tell(uint32_t uid, const char *text) {
+    char line[LINE_MAX_BYTES];
+    struct said s = {.line = line, .len = terminal_line(text, line, sizeof line), .is_asked_for = true};
+    say_owned(&s, uid);
+    say_logged_in(&s, uid);
     return s.taken;
 }

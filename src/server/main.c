@@ -81,6 +81,7 @@ static int tell_make(struct error *e) {
     size_t n = url.s ? strcspn(url.s, "\n") : 0;
     while (n && url.s[n - 1] == '/') n--;
     if (url.s) url.s[n] = 0;
+    if (url.s && n) queue_set_link(self.queue, url.s);
     int r = http_client_start(e);
     return r < 0 ? r : tell_new(self.loop, self.state, &self.settings, url.s ? url.s : "", &self.tell, e);
 }

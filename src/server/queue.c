@@ -146,6 +146,7 @@ void queue_job_settle(struct queue *q, struct queue_job *j) {
     if (!job_state_is_over(state) || j->ended_ns) return;
     j->ended_ns = clock_real_ns();
     queue_touch(q, j);
+    if (!j->last_gpus) queue_tell_unrun(q, j);
     queue_spawn_news(q, j);
     queue_resolve(q, j->id, state);
 }
@@ -464,8 +465,14 @@ void queue_start(struct queue *q, struct links *links) {
     loop_every(q->loop, TICK_MS, tick, q);
 }
 
+void queue_set_link(struct queue *q, const char *url) {
+    free(q->link);
+    q->link = queue_copy(url);
+}
+
 void queue_free(struct queue *q) {
     if (!q) return;
+    free(q->link);
     q->is_stopping = true;
     for (size_t i = 0; i < q->count; i++) queue_job_free(q->job[i]);
     free(q->job);

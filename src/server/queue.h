@@ -40,6 +40,8 @@ struct queue_setup {
 int queue_new(const struct queue_setup *setup, struct queue **ret, struct error *e) MUST_CHECK;
 /* The links are made later than the queue; nothing happens before. */
 void queue_start(struct queue *q, struct links *links);
+/* Where people find this server, for messages. */
+void queue_set_link(struct queue *q, const char *url);
 void queue_free(struct queue *q); /* accepts NULL */
 
 /* ---- handing in ---- */

@@ -174,6 +174,7 @@ static void put_state(struct buf *b, enum job_state state, const char *text) {
 
 void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job *j) {
     const struct queue_job_row *row = j->row;
+    char untold[QUEUE_UNTOLD];
     json_open(b, '{');
     json_pair_int(b, "id", row->id);
     json_key(b, "element");
@@ -213,6 +214,8 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
     put_time(b, "starts_at", j->starts_ns);
     put_text(b, "sooner", j->sooner);
     put_text(b, "stage", j->stage);
+    queue_untold(q, row->id, untold);
+    put_text(b, "untold", untold);
     json_close(b, '}');
 }
 

@@ -30,11 +30,13 @@ struct letter {
     uint64_t to;              /* a hash of way and receiver; 0: the node's */
     int64_t due_ns, until_ns; /* until: the node has to answer */
     bool is_under_way;
+    char why[120]; /* it was not taken; "": it was not tried yet */
 };
 
 struct letters {
     struct letter *first, **last;
     unsigned under_way;
+    bool has_failed; /* one of them, once: else nobody need look for it */
 };
 
 /* ---- what waits ---- */
@@ -152,9 +154,24 @@ static void settle(struct queue *q, struct letter *l, int result, const char *te
         change(q, l->is.id, 0);
         take_out(q->letters, l);
     } else {
+        /* Not what a receiver wrote: whoever names an address must not read what stands behind it. */
+        bool is_status = strncmp(text, ANSWERED, strlen(ANSWERED)) == 0;
+        snprintf(l->why, sizeof l->why, "%.*s", is_status ? (int)strcspn(text, ":") : (int)sizeof l->why - 1, text);
+        q->letters->has_failed = true;
         l->due_ns = clock_boot_ns() + tell_pause_ns(l->is.tries);
         change(q, l->is.id, ++l->is.tries);
     }
+}
+
+void queue_untold(const struct queue *q, int64_t job, char ret[QUEUE_UNTOLD]) {
+    ret[0] = '\0';
+    if (!q->letters || !q->letters->has_failed) return;
+    for (const struct letter *l = q->letters->first; l; l = l->next)
+        if (l->is.job == job && *l->why) {
+            snprintf(ret, QUEUE_UNTOLD, "a message by %s was not taken, and is tried again: %s (%lld so far)",
+                     l->is.way, l->why, (long long)l->is.tries);
+            return;
+        }
 }
 
 /* ---- from here ---- */

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/log.h"
+#include "model/duration.h"
 #include "server/queue_own.h"
 #include "server/tell_way.h"
 
@@ -35,8 +37,35 @@ static void post(struct queue *q, const struct queue_job *j, uint16_t number, co
     queue_add_letter(q, &l);
 }
 
+/* What one who reads his mail elsewhere wants to know beside the sentence. */
+static void more_of(struct queue *q, const struct queue_job *j, const struct wire_run *w, char *ret, size_t room) {
+    AUTO(buf_done) struct buf b = {0};
+    const struct queue_run *r = w ? queue_run_find(q, &w->key) : NULL;
+    char text[40];
+    buf_printf(&b, "Machine: %s\n", j->node);
+    if (r) buf_puts(&b, r->gpus == 1 ? "GPU: " : "GPUs: ");
+    for (uint16_t i = 0; r && i < r->gpus; i++) {
+        const struct queue_gpu *g = queue_gpu_find(q, r->uuid[i]);
+        if (g && g->index >= 0) buf_printf(&b, "%s%d", i ? ", " : "", g->index);
+    }
+    if (r) buf_putc(&b, '\n');
+    message_time(j->submitted_ns, text);
+    buf_printf(&b, "Handed in: %s\n", text);
+    if (w && w->start_ns) {
+        message_time(w->start_ns, text);
+        buf_printf(&b, "Started: %s\n", text);
+    }
+    if (w && w->start_ns && w->end_ns >= w->start_ns) {
+        int64_t ran_ns = w->end_ns - w->start_ns;
+        duration_text(ran_ns < 10 * NS_PER_S ? ran_ns : ran_ns / NS_PER_S * NS_PER_S, text);
+        buf_printf(&b, "Ran for: %s\n", text);
+    }
+    if (w) buf_printf(&b, "Its log: gpumgr logs %lld\n", (long long)j->id);
+    snprintf(ret, room, "%s", b.s);
+}
+
 /* Elements of an array are told when they fail; that each of a thousand began is no news. */
-void queue_notify(struct queue *q, const struct queue_job *j, const struct event *ev) {
+void queue_notify(struct queue *q, const struct queue_job *j, const struct wire_run *run, const struct event *ev) {
     bool is_quiet = strcmp(ev->kind, "job_started") == 0 || strcmp(ev->kind, "job_done") == 0;
     uint16_t number = 0;
     if (!j->spec.notify.count || (is_quiet && j->elements > 1)) return;
@@ -53,6 +82,12 @@ void queue_notify(struct queue *q, const struct queue_job *j, const struct event
     snprintf(m.about.title, sizeof m.about.title, "%s", row.title);
     snprintf(m.about.text, sizeof m.about.text, "%s", ev->text);
     snprintf(m.host, sizeof m.host, "%s", j->node);
+    m.job.id = j->id;
+    snprintf(m.job.event, sizeof m.job.event, "%s", ev->kind);
+    snprintf(m.job.name, sizeof m.job.name, "%s", j->spec.name);
+    snprintf(m.job.user, sizeof m.job.user, "%s", j->user);
+    more_of(q, j, run, m.job.more, sizeof m.job.more);
+    if (q->link) snprintf(m.link, sizeof m.link, "%.200s/jobs/%lld", q->link, (long long)j->id);
     snprintf(m.id, sizeof m.id, "job-%lld-%llx", (long long)j->id, (unsigned long long)ev->real_ns);
     for (const char *word = NULL; (word = job_word_next(&j->spec.notify, word)); number++)
         post(q, j, number, word, &m, ev->kind);

@@ -105,6 +105,7 @@ struct queue {
     struct state *state;
     struct live *live;
     const struct settings *settings;
+    char *link; /* where people find this server; NULL: not known */
     struct links *links;
     queue_event_fn on_event;
     void *event_ctx;
@@ -137,4 +138,5 @@ struct queue {
     int64_t begun_ns;                                        /* wall clock */
 };
 
+#include "server/queue_letters.h"
 #include "server/queue_parts.h"

@@ -125,18 +125,8 @@ void queue_waits_look(struct queue *q, int64_t job);
 void queue_waits_tick(struct queue *q);
 void queue_waits_free(struct queue *q);
 
-/* ---- queue_notify.c, queue_letters.c ---- */
-void queue_notify(struct queue *q, const struct queue_job *j, const struct event *ev);
-bool queue_letters_full(const struct queue *q, const char *user);
-struct letter_row queue_letter_copy(const struct letter_row *l); /* with texts of its own */
-void queue_letter_done(struct letter_row *l);
-void queue_letter_stored(struct queue *q, const struct letter_row *l); /* its texts are taken */
-int queue_take_noticed(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
-int queue_letters_load(struct queue *q, struct sql *db, struct error *e) MUST_CHECK;
-void queue_letters_tick(struct queue *q);
-void queue_letters_done(struct queue *q);
-
 /* ---- queue_tell.c ---- */
 void queue_tell_start(struct queue *q, const struct queue_run *r);
+void queue_tell_unrun(struct queue *q, const struct queue_job *j); /* it is over and was never given a GPU */
 void queue_tell_end(struct queue *q, const struct queue_job *j, const struct wire_run *w, enum job_state state,
                     bool again);

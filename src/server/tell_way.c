@@ -34,8 +34,7 @@ static int post(const char *url, const char *body, size_t len, struct error *e) 
     int r = http_ask(&ask, &a, e);
     if (r < 0) return r;
     if (a.status >= 200 && a.status < 300) return 0;
-    return fail(e, -EPROTO, "the receiver answered %d%s%.80s", a.status, a.body.len ? ": " : "",
-                a.body.len ? a.body.s : "");
+    return fail(e, -EPROTO, ANSWERED "%d%s%.80s", a.status, a.body.len ? ": " : "", a.body.len ? a.body.s : "");
 }
 
 static bool webhook_is_set(const struct settings *s) { return *s->tell_webhook; }
@@ -73,7 +72,12 @@ static int mail_way_send(const struct settings *s, const char *body, size_t len,
     AUTO(buf_done) struct buf password = {0};
     char from[256];
     sender(s, from);
-    struct mail m = {.url = s->tell_smtp_url, .from = from, .to = s->tell_mail_to, .message = body, .len = len};
+    struct mail m = {.url = s->tell_smtp_url,
+                     .from = from,
+                     .to = s->tell_mail_to,
+                     .message = body,
+                     .len = len,
+                     .ca_file = s->tell_smtp_ca_file};
     if (*s->tell_smtp_user) {
         int r = file_read(s->tell_smtp_password_file, 1024, &password, e);
         if (r < 0) return r;
@@ -188,6 +192,9 @@ bool tell_way_address(struct settings *s, const struct tell_way *way, const char
     bool is_mail = way->send == mail_way_send, is_webhook = way->send == webhook_send;
     bool fits = strlen(address) < (is_mail ? sizeof s->tell_mail_to : sizeof s->tell_webhook);
     if ((!is_mail && !is_webhook) || !*address || !fits || strpbrk(address, "\r\n")) return false;
+    char from[256];
+    sender(s, from); /* the operator's, not his own */
+    snprintf(s->tell_mail_from, sizeof s->tell_mail_from, "%.*s", (int)sizeof s->tell_mail_from - 1, from);
     snprintf(s->tell_webhook, sizeof s->tell_webhook, "%s", is_webhook ? address : "");
     snprintf(s->tell_mail_to, sizeof s->tell_mail_to, "%s", is_mail ? address : "");
     return true;

@@ -26,5 +26,6 @@ const struct tell_way *tell_way_find(const char *name, size_t len); /* NULL: the
 bool tell_way_address(struct settings *s, const struct tell_way *way, const char *address);
 
 /* What was not taken is tried again, after pauses that double, and given up when it is no news any more. */
+#define ANSWERED "the receiver answered " /* and its status; what it wrote stands behind a colon */
 #define TELL_GIVE_UP_S (3ll * 24 * 3600)
 int64_t tell_pause_ns(int64_t tries);

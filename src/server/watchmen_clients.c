@@ -107,21 +107,14 @@ static const char *entry_read(struct watchmen *w, const struct json_tree *j, str
     return w->count >= WATCHMEN_ENTRIES_MAX ? "too many clients wait" : NULL;
 }
 
-/* So much of it as a job's name may have, in whole characters. */
-static void name_of(const char *id, char ret[JOB_NAME_MAX]) {
-    size_t n = strlen(id);
-    if (n >= JOB_NAME_MAX)
-        for (n = JOB_NAME_MAX - 1; n && ((unsigned char)id[n] & 0xc0) == 0x80;) n--;
-    snprintf(ret, JOB_NAME_MAX, "%.*s", (int)n, id);
-}
-
 static void record_make(const struct watchmen_entry *e, struct buf *record) {
     AUTO(buf_done) struct buf command = {0}, scope = {0}, labels = {0};
     char index[16];
     char name[JOB_NAME_MAX];
     job_word_put(&command, "watchmen");
     job_word_put(&command, e->id); /* whole; a name may have to be shorter */
-    name_of(e->id, name);
+    snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, e->id);
+    json_utf8_end(name);
     for (int i = 0; i < e->gpus; i++) {
         snprintf(index, sizeof index, "%d", e->gpu[i]);
         job_word_put(&scope, index);

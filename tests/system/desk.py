@@ -11,6 +11,7 @@ class Desk:
         self.uid = uid
         self.master, self.slave = os.openpty()
         os.fchown(self.slave, uid, -1)
+        self.mesg(True)
         os.set_blocking(self.master, False)
         self.seen = ""
 
@@ -20,6 +21,10 @@ class Desk:
     def __exit__(self, *_):
         os.close(self.master)
         os.close(self.slave)
+
+    def mesg(self, is_yes):
+        """As by mesg y and mesg n."""
+        os.fchmod(self.slave, 0o620 if is_yes else 0o600)
 
     def text(self):
         """Everything that was shown so far."""

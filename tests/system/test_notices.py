@@ -1,10 +1,15 @@
 """Whom a job names is told, whoever dies and whoever hangs meanwhile: web hooks with a node by hand, terminals and commands with the
 real program and several users."""
 
+import base64
+import email
+import email.policy
 import http.server
 import json
 import os
 import socket
+import socketserver
+import ssl
 import struct
 import threading
 from contextlib import contextmanager
@@ -19,6 +24,7 @@ from job_server import spec
 from link import frame, text
 from server import Server
 from simulator import Simulator, wait_for
+from test_http import certificate
 from test_jobs import Place
 from test_outside import machine
 
@@ -32,7 +38,7 @@ class Receiver:
 
     def __init__(self, port=0, code=200):
         self.told = told = []
-        self.code = code
+        self.code, self.body = code, b""
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -40,6 +46,7 @@ class Receiver:
                 told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(outer.code)
                 self.end_headers()
+                self.wfile.write(outer.body)
 
             def log_message(self, *_):
                 pass
@@ -125,6 +132,131 @@ def test_one_that_hangs_delays_nobody_else():
         s.close()
 
 
+class MailServer(socketserver.ThreadingTCPServer):
+    """SMTP as a provider's: nothing is taken before STARTTLS and a password. Without `tls` a relay that asks for nothing."""
+
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self, tls=None):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if tls else None
+        if tls:
+            self.context.load_cert_chain(*tls)
+        self.password, self.refused, self.mails = "right", [], []
+        super().__init__(("127.0.0.1", 0), MailSession)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"smtp://127.0.0.1:{self.server_address[1]}"
+
+    def subjects(self):
+        return [m["Subject"] for m in self.mails]
+
+
+class MailSession(socketserver.BaseRequestHandler):
+    def handle(self):
+        sock, is_in, server = self.request, not self.server.context, self.server
+        lines = sock.makefile("rb")
+
+        def say(text):
+            sock.sendall(text.encode() + b"\r\n")
+
+        say("220 box")
+        while line := lines.readline().strip():
+            word = line.split()[0].upper()
+            if word == b"EHLO":
+                say("250-box")
+                say("250 AUTH PLAIN" if not server.context or isinstance(sock, ssl.SSLSocket) else "250 STARTTLS")
+            elif word == b"STARTTLS":
+                say("220 go on")
+                sock = server.context.wrap_socket(sock, server_side=True)
+                lines = sock.makefile("rb")
+            elif word == b"AUTH":
+                proof = line.split()[2] if len(line.split()) > 2 else (say("334 "), lines.readline())[1]
+                is_in = base64.b64decode(proof) == b"\0gpu\0" + server.password.encode()
+                server.refused += [] if is_in else [proof]
+                say("235 welcome" if is_in else "535 no")
+            elif not (is_in or (server.password is None and isinstance(sock, ssl.SSLSocket))) and word != b"QUIT":
+                say("530 sign in first")
+            elif word == b"DATA":
+                say("354 go on")
+                text = b""
+                while (part := lines.readline()) != b".\r\n":
+                    text += part
+                server.mails.append(email.message_from_bytes(text, policy=email.policy.default))
+                say("250 kept")
+            else:
+                say("250 ok")
+
+
+def test_mail_of_a_job_can_be_read():
+    """The subject says what happened, whatever alphabet it takes; the text what else one wants to know. The operator himself gets none."""
+    box = MailServer()
+    with Server(tell__smtp_url=box.url, tell__mail_from="gpu@lab.example", server__public_url="http://gpus.example:7000") as server:
+        with JobNode(server.dir / "run/server/link.sock") as node:
+            name = "Gr\u00f6\u00dfe \u8bd5\u9a8cx " + "\u957f" * 30  # is cut in the sentence, by whole characters
+            job = node.submit(job_record(("exit", "3"), name=name, notify=("mail:anna@lab.example",)))["first"]
+            late = node.submit(job_record(("exit", "0"), name="late", after=(str(job),), notify=("mail:anna@lab.example",)))["first"]
+            wait_for(lambda: len(box.mails) == 3, "start, failure, and that the other one never starts", LONG)
+    shown = name[:name.index("\u957f")] + "\u957f" * 14
+    assert box.subjects() == [f"[gpumgr] lab: job {job} ({shown}, alice) has started on 1 GPU",
+                              f"[gpumgr] lab: job {job} ({shown}, alice) failed with exit code 3",
+                              f"[gpumgr] lab: job {late} (late, alice) was cancelled before it started: "
+                              f"job {job}, which it was to follow, ended as: failed"]
+    failed = box.mails[1]
+    assert (failed["From"], failed["To"], failed["Auto-Submitted"]) == ("gpu@lab.example", "anna@lab.example", "auto-generated")
+    body = failed.get_content().splitlines()
+    assert body[0] == f"job {job} ({shown}, alice) failed with exit code 3" and "Machine: lab" in body and "GPU: 0" in body
+    assert f"Its log: gpumgr logs {job}" in body and f"http://gpus.example:7000/jobs/{job}" in body
+    assert all(len(line) < 998 for line in failed.as_string().splitlines())
+    box.shutdown()
+
+
+def test_mail_by_tls_and_a_password(place):
+    """A wrong password is told where the owner looks, and mended while it is tried again; without a certificate that is vouched for
+    no password is sent."""
+    cert, key = certificate(place / "tls")
+    box, secret = MailServer((cert, key)), place / "password"
+    secret.write_text("wrong\n")
+    flags = {"tell__smtp_url": box.url, "tell__mail_from": "gpu@lab.example", "tell__smtp_user": "gpu", "tell__smtp_password_file": secret}
+    with Server(**flags) as server, JobNode(server.dir / "run/server/link.sock") as node:
+        job = node.submit(job_record(("exit", "0"), notify=("mail:anna@lab.example",)))["first"]
+        untold = wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{job}").json["untold"], "it is not taken", LONG)
+        assert "by mail" in untold and "its certificate is not trusted" in untold and not box.refused
+    with Server(**flags, tell__smtp_ca_file=cert) as server, JobNode(server.dir / "run/server/link.sock") as node:
+        job = node.submit(job_record(("exit", "0"), notify=("mail:anna@lab.example",)))["first"]
+        untold = wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{job}").json["untold"], "it is not taken", LONG)
+        assert "user or password was refused" in untold and box.refused and not box.mails
+        secret.write_text("right\n")
+        wait_for(lambda: len(box.mails) == 2, "both are taken", LONG)
+        wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{job}").json["untold"] is None, "nothing is owed", LONG)
+    box.shutdown()
+
+
+def test_a_relay_with_a_certificate_of_its_own(tmp_path):
+    """As Debian's mail servers come: STARTTLS by a certificate that nobody vouches for, no password. Mail goes, and not in plain text."""
+    box = MailServer(certificate(tmp_path / "tls"))
+    box.password = None
+    with Server(tell__smtp_url=box.url, tell__mail_from="gpu@lab.example") as server, JobNode(server.dir / "run/server/link.sock") as node:
+        node.submit(job_record(("exit", "0"), notify=("mail:anna@lab.example",)))
+        wait_for(lambda: len(box.mails) == 2, "start and end", LONG)
+    box.shutdown()
+
+
+def test_what_a_receiver_wrote_is_not_shown():
+    """One may name any address that the server reaches: he is not to read by it what stands there."""
+    with Server() as server, Receiver(code=500) as hook, JobNode(server.dir / "run/server/link.sock") as node:
+        hook.body = b"the secret of another service"
+        job = node.submit(job_record(("exit", "0"), name="train", notify=(hook.where,)))["first"]
+        untold = wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{job}").json["untold"], "it is not taken", LONG)
+        assert "the receiver answered 500 (" in untold and "secret" not in untold
+        said = hook.told[0]["alerts"][0]
+        assert said["labels"] == {"alertname": said["labels"]["alertname"], "severity": "info", "topic": said["labels"]["topic"], "host": "lab",
+                                  "job": str(job), "event": "job_started", "name": "train", "user": "alice"}
+        assert said["annotations"]["summary"] == f"lab: job {job} (train, alice) has started on 1 GPU"
+        assert said["generatorURL"].endswith(f"/jobs/{job}")
+
+
 @needs_root
 def test_on_his_terminals(place):
     """Of start and end, on all that are his and nobody else's; who has none is told when he sits down at one."""
@@ -134,6 +266,11 @@ def test_on_his_terminals(place):
             for d in (desk, second):
                 wait_for(lambda: "has started" in d.text() and "is done" in d.text(), "start and end", LONG)
                 assert f"gpumgr: job {job} (train, " in d.text()
+        with Desk(ADA) as quiet, Desk(ADA) as desk:
+            quiet.mesg(False)
+            submit(box, "--name", "hush", "--notify", "terminal", "--", "true", user=ADA)
+            wait_for(lambda: "is done" in desk.text(), "he is told where he lets himself be told", LONG)
+            assert quiet.text() == ""
         late = submit(box, "--notify", "terminal", "--", "false", user=ADA)
         state(box, late, "failed")
         with Desk(ADA) as desk:

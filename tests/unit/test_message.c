@@ -87,6 +87,32 @@ static void nothing_breaks_out(void **state) {
     assert_int_equal(json_walk(hook.s, hook.len, count_leaf, &leaves, &e), 0);
 }
 
+/* Of a job: the subject is the sentence, in words of RFC 2047 where it is not ASCII; the text ends in lines of its own. */
+static void of_a_job(void **state) {
+    static const struct {
+        const char *text, *subject;
+    } rows[] = {
+        {"job 17 (train, ada) is done",                 "Subject: [gpumgr] lab: job 17 (train, ada) is done\r\n"    },
+        {"\u00fc",                                      "Subject: [gpumgr] =?utf-8?B?bGFiOiDDvA==?=\r\n"            },
+        {"a\r\nBcc: x\u00fc",                           "Subject: [gpumgr] =?utf-8?B?bGFiOiBhICBCY2M6IHjDvA==?=\r\n"},
+        {"\xff",                                        "Subject: [gpumgr] =?utf-8?B?bGFiOiA/?=\r\n"                },
+        {"0123456789012345678901234567890123456\u00fc", /* no character is torn */
+         "Subject: [gpumgr] =?utf-8?B?bGFiOiAwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2?=\r\n "
+         "=?utf-8?B?w7w=?=\r\n"                              },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf mail = {0};
+        struct message m = {
+            .id = "job-17", .host = "lab", .gpu_index = -1, .link = "http://lab/jobs/17", .job = {.id = 17}};
+        snprintf(m.about.text, sizeof m.about.text, "%s", rows[i].text);
+        snprintf(m.job.more, sizeof m.job.more, "Machine: lab\nGPU: 0\n");
+        message_mail(&mail, &m, "gpu@lab", "admin@lab");
+        if (!strstr(mail.s, rows[i].subject)) fail_msg("no %s in\n%s", rows[i].subject, mail.s);
+        assert_non_null(strstr(mail.s, "\r\n\r\nMachine: lab\r\nGPU: 0\r\n\r\nhttp://lab/jobs/17\r\n"));
+        assert_null(strstr(mail.s, "\nBcc"));
+    }
+}
+
 static void times(void **state) {
     static const struct {
         int64_t ns;
@@ -106,6 +132,7 @@ static void times(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forms), cmocka_unit_test(it_is_over),
-                                       cmocka_unit_test(nothing_breaks_out), cmocka_unit_test(times)};
+                                       cmocka_unit_test(nothing_breaks_out), cmocka_unit_test(of_a_job),
+                                       cmocka_unit_test(times)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

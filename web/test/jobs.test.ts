@@ -7,7 +7,7 @@ const GIB = 2 ** 30;
 const job = (over: Partial<Job> = {}): Job => ({
   id: 17, element: null, name: 'train', state: 'waiting', state_text: null, account: null, granted: null, user: 'ada', uid: 1000, origin: 'command', parent: null, ui: null, command: ['train'], image: null, gpus: 1, scope: [], memory_bytes: null,
   share_bytes: null, priority: 0, submitted: 100, started: null, ended: null, finish_by: null, time_limit_s: null, retries: 0, attempt: 0, node: null, gpu_uuids: [], gpu_indices: [], gpu_names: [],
-  exit_code: null, signal: null, reason: null, text: null, labels: {}, after: [], array: null, place: 1, why: null, starts_at: null, sooner: null, insight: null, gpu_seconds: null,
+  exit_code: null, signal: null, reason: null, text: null, labels: {}, after: [], array: null, place: 1, why: null, starts_at: null, sooner: null, untold: null, insight: null, gpu_seconds: null,
   energy_joules: null, cpu_seconds: null, memory_peak_bytes: null, gpu_utilization_ratio: null, cpu_ratio: null, memory_now_bytes: null, host_now_bytes: null, host_peak_bytes: null,
   disk_read_bytes: null, disk_written_bytes: null, log_bytes: null, ...over,
 });

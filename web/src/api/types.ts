@@ -274,6 +274,7 @@ export interface Job {
   why: string | null;
   starts_at: number | null;
   sooner: string | null;
+  untold: string | null;
   insight: string | null;
   gpu_seconds: number | null;
   energy_joules: number | null;

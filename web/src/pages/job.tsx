@@ -150,6 +150,7 @@ export function JobPage({ id, who }: { id: string; who: Who }): JSX.Element {
       </PageHead>
       {(problem || trouble) && <Problem>{problem || trouble}</Problem>}
       {j.why && !isOver(j) && j.started === null && <section class="panel" aria-label="Why it waits"><p class="why">{j.why}</p>{j.sooner && <p class="sooner">Would start {j.sooner}</p>}</section>}
+      {j.untold && <section class="panel" aria-label="Not told yet"><p class="why">{j.untold}</p></section>}
       {j.insight && <section class="panel insight" aria-label="Insight"><b>In short</b><p>{j.insight}</p></section>}
       <Facts j={j} now={now} />
       <section class="panel" aria-label="What it runs"><dl class="pairs">
