@@ -117,6 +117,17 @@ static int by_number(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
+/* By when a card that is throttled for heat is taken to have cooled; now, where there is none. */
+static int64_t cool_ns(const struct plan *p) {
+    int64_t at = p->w->now_ns;
+    for (uint32_t g = 0; g < p->w->gpus; g++) {
+        const struct plan_gpu *gpu = &p->w->gpu[g];
+        int64_t by = gpu->verdict == OCCUPANCY_HOT && !p->is_out[g] ? gpu->since_ns + PLAN_SOON_NS : 0;
+        if (by > at) at = by;
+    }
+    return at;
+}
+
 /* Better word for those who are near: the others keep what was guessed. */
 static void foresee(struct plan *p, uint32_t count, struct plan_reason *ret) {
     p->starts = plan_grow(p->starts, &p->starts_cap, p->w->jobs, sizeof *p->starts);
@@ -127,6 +138,7 @@ static void foresee(struct plan *p, uint32_t count, struct plan_reason *ret) {
         uint32_t j = p->visited[i];
         if (p->ask[j] == PLAN_NONE || ret[p->ask[j]].is_now) continue;
         ret[p->ask[j]].start_ns = p->starts[j] == PLAN_NEVER ? 0 : p->starts[j];
+        if (p->starts[j] <= p->w->now_ns) ret[p->ask[j]].start_ns = cool_ns(p); /* it waits, so it is not now */
     }
 }
 

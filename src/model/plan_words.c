@@ -82,7 +82,7 @@ static void matter_of(const struct plan *p, uint32_t gpu, uint32_t user, char *r
 /* How many of the GPUs that would do are in which state, on the node that has most of them free. */
 struct count {
     uint32_t node;
-    int all, free, held, foreign, away, reserved;
+    int all, free, held, foreign, hot, unclear, away, reserved;
     uint32_t kept_for;         /* a job that free ones are kept for; PLAN_NONE: none is */
     const struct slot *window; /* that keeps him from the first of those that are reserved */
 };
@@ -121,6 +121,11 @@ static struct count count_node(const struct plan *p, const struct plan_job *j, u
             c.free++;
         else if (gpu->verdict == OCCUPANCY_FOREIGN || gpu->verdict == OCCUPANCY_STRAY)
             c.foreign++;
+        else if (gpu->verdict == OCCUPANCY_HOT)
+            c.hot++;
+        else if (gpu->verdict == OCCUPANCY_MEMORY || gpu->verdict == OCCUPANCY_BUSY ||
+                 gpu->verdict == OCCUPANCY_UNKNOWN)
+            c.unclear++;
         else
             c.away++;
         if (!run && kept && c.kept_for == PLAN_NONE) c.kept_for = kept->who;
@@ -152,6 +157,8 @@ static void why_few(const struct plan *p, const struct plan_job *j, const struct
     } others[] = {
         {c->held,     "held by jobs"          },
         {c->foreign,  "used outside the queue"},
+        {c->hot,      "throttled for heat"    },
+        {c->unclear,  "not known to be free"  },
         {c->away,     "out of service"        },
         {c->reserved, "reserved"              },
     };

@@ -311,6 +311,18 @@ static void measured_free(void **state) {
         "now with 2 GPUs instead of 3", -1);
 }
 
+/* A card that cools is waited for: not now, and not for ever. */
+static void what_is_hot(void **state) {
+    world(1, 2);
+    now.gpu[0].verdict = OCCUPANCY_HOT;
+    now.gpu[0].since_ns = NOW - 10 * SECOND;
+    job(2);
+    EXPECT("");
+    WHY(&now.job[0], "2 GPUs are needed and 1 of 2 is free; 1 throttled for heat", "now with 1 GPU instead of 2", 50);
+    now.gpu[0].verdict = OCCUPANCY_BUSY;
+    WHY(&now.job[0], "2 GPUs are needed and 1 of 2 is free; 1 not known to be free", "now with 1 GPU instead of 2", 0);
+}
+
 /* The memory of what has just ended is given back in a moment: whoever is ahead does not lose the others over it. */
 static void what_passes(void **state) {
     world(1, 2);
@@ -613,6 +625,7 @@ int main(void) {
         cmocka_unit_test(listed_order),
         cmocka_unit_test(measured_free),
         cmocka_unit_test(what_passes),
+        cmocka_unit_test(what_is_hot),
         cmocka_unit_test(deadlines),
         cmocka_unit_test(fair_share),
         cmocka_unit_test(waited_too_long),
