@@ -457,13 +457,63 @@ int job_json_record(const char *text, size_t len, int64_t now_ns, struct buf *re
 
 /* ---- several ---- */
 
+#define CIRCLE_MAX 1000 /* jobs on the way round */
+
+/* The job of this document that an "after" names; SIZE_MAX: none, it is a number or makes no sense. */
+static size_t named(const struct json_tree *list, const struct json_tree *after) {
+    const char *text = json_tree_text(after, "");
+    size_t n = strcspn(text, ":"), count = json_tree_count(list);
+    if (text[0] >= '0' && text[0] <= '9') return SIZE_MAX;
+    for (size_t i = 0; n && i < count; i++) {
+        const char *name = json_tree_text(json_tree_get(json_tree_at(list, i), "name"), "");
+        if (strlen(name) == n && strncmp(name, text, n) == 0) return i;
+    }
+    return SIZE_MAX;
+}
+
+static bool leads_to(const struct json_tree *list, size_t from, size_t to, char *seen, int depth) {
+    const struct json_tree *after = json_tree_get(json_tree_at(list, from), "after");
+    if (from == to) return true;
+    if (seen[from] || depth == CIRCLE_MAX) return false;
+    seen[from] = 1;
+    for (size_t i = 0; i < json_tree_count(after); i++) {
+        size_t next = named(list, json_tree_at(after, i));
+        if (next != SIZE_MAX && leads_to(list, next, to, seen, depth + 1)) return true;
+    }
+    return false;
+}
+
+/* Whoever names jobs by what they are called in the same document is told what is wrong with that. */
+static int check_circles(const struct json_tree *list, size_t i, struct error *e) {
+    AUTO(buf_done) struct buf seen = {0};
+    size_t count = json_tree_count(list);
+    const struct json_tree *after = json_tree_get(json_tree_at(list, i), "after");
+    for (size_t k = 0; k < json_tree_count(after); k++) {
+        const char *text = json_tree_text(json_tree_at(after, k), "");
+        size_t other = named(list, json_tree_at(after, k));
+        if (other == SIZE_MAX) continue;
+        buf_clear(&seen);
+        buf_reserve(&seen, count);
+        memset(seen.s, 0, count);
+        if (leads_to(list, other, i, seen.s, 0))
+            return fail(e, -EINVAL, "after: %.60s waits for this job in its turn: in a circle none would ever start",
+                        text);
+        return fail(e, -EINVAL,
+                    "after: %.60s is of the same file; what is followed was handed in before, and is named "
+                    "by its number",
+                    text);
+    }
+    return 0;
+}
+
 static int records_of(const struct json_tree *list, int64_t now_ns, job_json_fn each, void *ctx, struct error *e) {
     AUTO(buf_done) struct buf records = {0}, ends = {0};
     size_t count = json_tree_count(list), from = 0;
     if (count == 0) return fail(e, -EINVAL, "jobs: the list is empty");
     if (count > JOB_JSON_JOBS_MAX) return fail(e, -E2BIG, "jobs: more than %u of them", JOB_JSON_JOBS_MAX);
     for (size_t i = 0; i < count; i++) {
-        int r = record_of(json_tree_at(list, i), now_ns, &records, e);
+        int r = check_circles(list, i, e);
+        if (r >= 0) r = record_of(json_tree_at(list, i), now_ns, &records, e);
         if (r < 0) return fail_in(e, r, "jobs[%zu]", i);
         buf_add(&ends, &records.len, sizeof records.len);
     }

@@ -188,6 +188,25 @@ static void several(void **state) {
     assert_int_equal(strncmp(e.text, "gpus: ", 6), 0);
 }
 
+static void circles(void **state) {
+    static const struct {
+        const char *text, *starts;
+    } rows[] = {
+        {"[{\"name\":\"a\",\"command\":[\"x\"],\"after\":[\"b:any\"]},{\"name\":\"b\",\"command\":[\"x\"],\"after\":["
+         "\"a\"]}]",                                                                          "jobs[0]: after: b:any waits for this job in its turn"},
+        { "[{\"name\":\"a\",\"command\":[\"x\"],\"after\":[\"a\"]}]",                       "jobs[0]: after: a waits for this job"},
+        { "[{\"name\":\"a\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"a\"]}]",
+         "jobs[1]: after: a is of the same file"},
+        { "[{\"name\":\"7\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"7\"]}]", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct error e = {0};
+        int seen, r = records(rows[i].text, &seen, &e);
+        if ((r < 0) != (rows[i].starts != NULL)) fail_msg("%s: %d", rows[i].text, r);
+        if (rows[i].starts && strncmp(e.text, rows[i].starts, strlen(rows[i].starts)) != 0) fail_msg("%s", e.text);
+    }
+}
+
 static void shown(void **state) {
     AUTO(buf_done) struct buf b = {0}, json = {0};
     struct job_spec s;
@@ -274,8 +293,8 @@ static void moments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything), cmocka_unit_test(short_forms), cmocka_unit_test(refusals),
-        cmocka_unit_test(several),    cmocka_unit_test(shown),       cmocka_unit_test(sizes),
-        cmocka_unit_test(moments),
+        cmocka_unit_test(several),    cmocka_unit_test(circles),     cmocka_unit_test(shown),
+        cmocka_unit_test(sizes),      cmocka_unit_test(moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
