@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/json_tree.h"
+#include "base/number.h"
 #include "client/containers.h"
 #include "client/job_table.h"
 #include "client/output.h"
 #include "client/table.h"
-#include "model/size.h"
 
 static void put(struct table_cell *c, const char *text) { snprintf(c->text, sizeof c->text, "%s", text); }
 
@@ -22,10 +22,7 @@ static void put_age(struct table_cell *c, double since) {
 }
 
 static void put_bytes(struct table_cell *c, double bytes) {
-    char text[SIZE_TEXT];
-    if (!(bytes > 0)) return;
-    size_text((uint64_t)bytes, text);
-    put(c, text);
+    if (bytes > 0) number_bytes(bytes, c->text, sizeof c->text);
 }
 
 static void put_gpus(struct table_cell *c, const struct json_tree *row) {

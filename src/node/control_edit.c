@@ -2,6 +2,7 @@
  *
  * The new container is made beside the old one, which keeps everything until the new one has started; control_mend.c puts right what
  * whoever is killed meanwhile leaves. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,28 @@ static void copy_gpu_env(struct buf *b, struct json_slice env, struct json_slice
     }
 }
 
+/* Podman says RLIMIT_NOFILE where it wants to hear nofile. */
+static void put_ulimits(struct buf *b, struct json_slice list) {
+    struct json_slice key, one;
+    json_key(b, "Ulimits");
+    json_open(b, '[');
+    for (size_t at = 0; json_slice_next(list, &at, &key, &one);) {
+        AUTO(buf_done) struct buf name = {0};
+        json_slice_text(json_slice_get(one, "Name"), &name);
+        const char *plain = name.len ? name.s : "";
+        if (strncmp(plain, "RLIMIT_", 7) == 0) plain += 7;
+        for (char *c = name.s; c && *c; c++) *c = (char)tolower((unsigned char)*c);
+        json_open(b, '{');
+        json_pair_str(b, "Name", plain);
+        json_key(b, "Soft");
+        json_slice_put(json_slice_get(one, "Soft"), b);
+        json_key(b, "Hard");
+        json_slice_put(json_slice_get(one, "Hard"), b);
+        json_close(b, '}');
+    }
+    json_close(b, ']');
+}
+
 /* Volumes are kept by their names, those without one in the description too; what is bound is bound as before or, of ours, anew. */
 static void put_mounts(struct buf *b, const struct control_seen *s, const struct buf *fresh) {
     struct json_slice key, one;
@@ -82,7 +105,7 @@ static void put_mounts(struct buf *b, const struct control_seen *s, const struct
     json_key(b, "Binds");
     json_open(b, '[');
     for (size_t at = 0; json_slice_next(json_slice_get(s->host, "Binds"), &at, &key, &one);)
-        if (one.len > 2 && one.s[1] == '/') json_slice_put(one, b);
+        if (!s->is_ours && one.len > 2 && one.s[1] == '/') json_slice_put(one, b); /* Podman says there what we bound */
     json_close(b, ']');
 }
 
@@ -160,8 +183,8 @@ static void describe_again(const struct control *c, const struct control_seen *s
                            const struct buf *mounts, struct buf *b) {
     static const char *const ours[] = {"Image", "Cmd", "Env", "Labels", "WorkingDir", NULL};
     static const char *const ours_and_host[] = {"Image", "Cmd", "Env", "Labels", "WorkingDir", "Hostname", NULL};
-    static const char *const host[] = {"Mounts", "Binds", "RestartPolicy", NULL};
-    static const char *const host_and_gpus[] = {"Mounts", "Binds", "RestartPolicy", "DeviceRequests", NULL};
+    static const char *const host[] = {"Mounts", "Binds", "RestartPolicy", "Ulimits", NULL};
+    static const char *const host_and_gpus[] = {"Mounts", "Binds", "RestartPolicy", "DeviceRequests", "Ulimits", NULL};
     struct json_slice image = json_slice_get((struct json_slice){s->image_json.s, s->image_json.len}, "Config");
     struct json_slice hostname = json_slice_get(s->config, "Hostname");
     bool is_own_name = hostname.len == 14 && memcmp(hostname.s + 1, s->id, 12) == 0; /* as the engine gives them */
@@ -182,6 +205,7 @@ static void describe_again(const struct control *c, const struct control_seen *s
     json_key(b, "HostConfig");
     json_open(b, '{');
     copy_members(b, s->host, (struct json_slice){0}, m->is_ours ? host_and_gpus : host);
+    put_ulimits(b, json_slice_get(s->host, "Ulimits"));
     put_mounts(b, s, mounts);
     if (m->is_ours) make_devices(c, b, m->gpus);
     make_restart(b, m->spec->restart);

@@ -82,6 +82,7 @@ int control_follow(struct control *c, const char *of, unsigned lines, struct str
     if (r < 0) return r;
     snprintf(target, sizeof target, "/containers/%s/logs?follow=1&stdout=1&stderr=1&tail=%u", s.id, lines_of(lines));
     int fd = docker_follow(c->socket, target, e);
+    if (fd == -EEXIST) fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* it is on its way out: nothing more will come */
     if (fd >= 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0) close(fd), fd = fail_errno(e, errno, "fcntl");
     if (fd < 0) return fd;
     struct unframing *kept = malloc(sizeof *kept);

@@ -136,10 +136,11 @@ static int after_head(int taken, const char *what, struct error *e) {
         if (n == 0 || head.len > HEAD_MAX) return fail(e, -EPROTO, "the container engine does not open %s", what);
         buf_putc(&head, byte);
     }
-    const char *status = strchr(head.s, ' ');
-    if (!status || (strncmp(status, " 101", 4) != 0 && strncmp(status, " 200", 4) != 0))
-        return fail(e, -EPROTO, "the container engine does not open %s: %.*s", what, (int)strcspn(head.s, "\r\n"),
-                    head.s);
+    const char *space = strchr(head.s, ' ');
+    int status = space ? atoi(space) : 0;
+    int code = status == 404 ? -ENOENT : status == 409 ? -EEXIST : -EPROTO;
+    if (status != 101 && status != 200)
+        return fail(e, code, "the container engine does not open %s: %.*s", what, (int)strcspn(head.s, "\r\n"), head.s);
     struct timeval for_ever = {0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof for_ever);
     taken = fd;

@@ -20,5 +20,5 @@ int docker_attach(const char *socket, const char *name, struct buf *rest, struct
 /* Asks for a connection that is not HTTP any more after the head, which is read and nothing beyond it: a program's terminal. */
 int docker_hijack(const char *socket, const char *target, const char *body, struct error *e) MUST_CHECK;
 
-/* An answer that goes on for as long as there is something to say: its body, until the end. */
+/* An answer that goes on for as long as there is something to say: its body, until the end. -EEXIST: not any more (409). */
 int docker_follow(const char *socket, const char *target, struct error *e) MUST_CHECK;

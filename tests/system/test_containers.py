@@ -462,11 +462,12 @@ def test_a_log_is_followed(box):
 
 
 def test_a_log_that_is_written_fast_is_followed_whole(box):
-    write = "trap 'exit 0' TERM; while ! test -e /open/go; do usleep 20000; done; for i in $(seq 1 30000); do echo line $i; done"
+    write = "trap 'exit 0' TERM; echo ready; while ! test -e /open/go; do usleep 20000; done; for i in $(seq 1 30000); do echo line $i; done"
     want = [f"line {i}" for i in range(1, 30001)]
     for name, words in (("plain", ()), ("terminal", ("-t",))):
         box.docker("run", "-d", "--name", name, "--network", "none", "-e", "NVIDIA_VISIBLE_DEVICES=0", "-v", f"{box.open}:/open", *words, IMAGE, "sh", "-c", write)
         reader = subprocess.Popen([str(GPUMGR), "containers", "logs", name, "--follow", "--dir", str(box.up.dir)], stdout=subprocess.PIPE, env=clean_env(), text=True)
+        assert reader.stdout.readline() == "ready\n"
         (box.open / "go").touch()
         out, _ = reader.communicate(timeout=300)
         (box.open / "go").unlink()
