@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/buf.h"
 #include "model/calendar.h"
 #include "model/moment.h"
 
@@ -58,16 +59,45 @@ static int duration_take(const char *text, struct interval *v, struct error *e) 
     return 0;
 }
 
+/* Digits in pairs with a mark between them, where there is none: 0300 is 03:00. How many were read. */
+static size_t pairs_take(const char *text, char mark, struct buf *to) {
+    size_t n = strspn(text, "0123456789");
+    if (n % 2 || n > 6) return 0;
+    for (size_t i = 0; i < n; i += 2) buf_printf(to, "%s%.2s", i ? (char[]){mark, 0} : "", text + i);
+    return n;
+}
+
+/* ISO 8601 has a short form, 20261115T030000+0100, and a date alone is the beginning of that day. */
+static void anchor_spread(const char *text, struct buf *to) {
+    if (strspn(text, "0123456789") == 8) {
+        buf_printf(to, "%.4s-%.2s-%.2s", text, text + 4, text + 6);
+        text += 8;
+        if (*text == 'T') {
+            buf_putc(to, *text++);
+            text += pairs_take(text, ':', to);
+        }
+        if (*text == '+' || *text == '-') {
+            buf_putc(to, *text++);
+            text += pairs_take(text, ':', to);
+        }
+    }
+    buf_puts(to, text);
+    if (to->len == 10 && strspn(to->s, "0123456789-") == 10) buf_puts(to, "T00:00:00");
+}
+
 /* With an offset a moment, without one a local time. */
-static int anchor_take(const char *text, int64_t *ret_s, bool *ret_is_local, int32_t *ret_offset_s, struct error *e) {
+static int anchor_take(const char *given, int64_t *ret_s, bool *ret_is_local, int32_t *ret_offset_s, struct error *e) {
+    AUTO(buf_done) struct buf spread = {0};
     char with_zone[80];
     int64_t ns, here_ns;
+    if (strlen(given) > sizeof with_zone / 2) return fail(e, -EINVAL, "\"%.40s...\" is no point in time", given);
+    anchor_spread(given, &spread);
+    const char *text = spread.len ? spread.s : "";
     const char *ahead = strlen(text) > 10 ? strpbrk(text + 10, "Zz+-") : NULL; /* behind the date, which has - in it */
     *ret_is_local = !ahead;
-    if (strlen(text) > sizeof with_zone - 2) return fail(e, -EINVAL, "\"%.40s...\" is no point in time", text);
     snprintf(with_zone, sizeof with_zone, "%s%s", text, *ret_is_local ? "Z" : "");
     int r = moment_parse(with_zone, &ns, e);
-    if (r < 0) return r;
+    if (r < 0) return fail(e, r, "\"%.60s\" is no point in time, as in 2026-11-15T18:30:00Z", given);
     *ret_s = ns / 1000000000;
     *ret_offset_s = 0;
     if (!ahead) return 0;

@@ -10,7 +10,7 @@
 struct reading {
     struct service_spec s;
     struct buf command;
-    bool has_health, has_port, has_status;
+    bool has_health, has_port, has_status, has_timeout;
     int result;
     struct error *e;
 };
@@ -66,8 +66,12 @@ SPAN(pause_most, pause_most_ns)
 SPAN(forget, forget_ns)
 SPAN(within, within_ns)
 SPAN(interval, interval_ns)
-SPAN(timeout, timeout_ns)
 SPAN(grace, grace_ns)
+
+static int read_timeout(struct reading *r, const char *key, const struct json_tree *v) {
+    r->has_timeout = true;
+    return span_of(r, key, v, &r->s.timeout_ns);
+}
 
 static int read_give_up(struct reading *r, const char *key, const struct json_tree *v) {
     return whole_of(r, key, v, &r->s.give_up);
@@ -113,6 +117,7 @@ static int read_tcp(struct reading *r, const char *key, const struct json_tree *
 
 static int read_command(struct reading *r, const char *key, const struct json_tree *v) {
     const char *one = json_tree_text(v, NULL);
+    if (one && !one[strspn(one, " \t\n")]) return fail(r->e, -EINVAL, "service.%s: it is empty", key);
     if (one) {
         job_word_put(&r->command, "sh");
         job_word_put(&r->command, "-c");
@@ -201,6 +206,7 @@ int service_json_words(const struct json_tree *v, struct buf *ret, struct error 
         r.result = fail(e, -EINVAL, "service.health: it says neither http, tcp nor command");
     if (r.result >= 0 && r.has_port && r.s.probe == SERVICE_TCP)
         r.result = fail(e, -EINVAL, "service.health.port: tcp names the port already");
+    if (!r.has_timeout && r.s.timeout_ns > r.s.interval_ns) r.s.timeout_ns = r.s.interval_ns;
     r.s.command = job_words_of(&r.command);
     if (r.result >= 0) r.result = service_spec_check(&r.s, e);
     if (r.result >= 0) service_spec_write(&r.s, ret);

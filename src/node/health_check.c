@@ -178,6 +178,7 @@ static int check_beside(const struct health_target *t, int64_t until_ns, struct 
     int out[2];
     snprintf(path, sizeof path, "/proc/%d/environ", (int)t->pid);
     int r = file_read(path, ENVIRON_MAX, &environment, e);
+    if (r == -ESRCH || r == -ENOENT) return fail(e, r, "it was over before it was checked");
     if (r < 0) return r;
     if (environment.len && environment.s[environment.len - 1]) buf_putc(&environment, 0);
     const struct job_words env = job_words_of(&environment);

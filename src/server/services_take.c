@@ -69,6 +69,8 @@ static int check(const struct taking *t, struct job_spec *spec, struct service_s
     if (r < 0) return r;
     if (strspn(spec->name, "0123456789") == strlen(spec->name))
         return fail(e, -EINVAL, "name: %.40s could be a service's number", spec->name);
+    if (strchr(spec->name, '/')) /* it is a part of paths: nobody could ask for it by name */
+        return fail(e, -EINVAL, "name: %.40s: a service's has no slash", spec->name);
     struct service_one *old = *ret = own_of_name(s, t, spec->name);
     if (rules->update == SERVICE_NEW && old)
         return fail(e, -EEXIST, "name: there is a service %s already; `gpumgr service update` changes it", spec->name);

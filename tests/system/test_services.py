@@ -400,6 +400,8 @@ def test_what_makes_no_sense_is_one_sentence_and_changes_nothing(box, served):
     rows = [
         (("add",), "a name is missing"),
         (("add", "17", "--", "sleep", "9"), "could be a service's number"),
+        (("add", "a/b", "--", "sleep", "9"), "a service's has no slash"),
+        (("add", "s", "--health", "command:", "--", "sleep", "9"), "service.health.command: it is empty"),
         (("add", "x"), "there is no command"),
         (("add", "x", "--health", "http:/healthz", "--", "sleep", "9"), "is not http:PORT/PATH, tcp:PORT or command:TEXT"),
         (("add", "x", "--health", "http:99999/", "--", "sleep", "9"), "nobody could listen there"),

@@ -45,6 +45,9 @@ static void asked_for(void **state) {
     job_json_spec(&json, &job); /* and back */
     if (job_json_record(json.s, json.len, T0, &again, &e) < 0) fail_msg("%s: %s", e.text, json.s);
     assert_true(again.len == record.len && memcmp(again.s, record.s, again.len) == 0);
+    /* a check takes no longer than the next one is away, unless somebody says how long */
+    assert_true(read_service("{\"health\":{\"tcp\":5432,\"interval\":\"1s\"}}", &record, &s, &e) >= 0);
+    assert_true(s.timeout_ns == SECOND);
     assert_true(read_service("{\"health\":{\"tcp\":5432}}", &record, &s, &e) >= 0 && s.probe == SERVICE_TCP);
     assert_true(read_service("{\"health\":{\"command\":\"test -e up\"}}", &record, &s, &e) >= 0);
     assert_true(s.probe == SERVICE_COMMAND && s.command.count == 3);
@@ -55,37 +58,38 @@ static void refused(void **state) {
     static const struct {
         const char *service, *starts;
     } rows[] = {
-        {"7",                                                                  "service: "                },
-        {"{\"restart\":\"sometimes\"}",                                        "service.restart: "        },
-        {"{\"restrt\":\"always\"}",                                            "service.restrt: "         },
-        {"{\"pause\":\"1h\",\"pause_most\":\"1m\"}",                           "service.pause_most: "     },
-        {"{\"pause\":1}",                                                      "service.pause: "          },
-        {"{\"pause\":\"1ms\"}",                                                "service.pause: "          },
-        {"{\"give_up\":65}",                                                   "service.give_up: "        },
-        {"{\"give_up\":-1}",                                                   "service.give_up: "        },
-        {"{\"yield\":\"yes\"}",                                                "service.yield: "          },
-        {"{\"update\":\"now\"}",                                               "service.update: "         },
-        {"{\"health\":{}}",                                                    "service.health: "         },
-        {"{\"health\":[]}",                                                    "service.health: "         },
-        {"{\"health\":{\"http\":\"/x\"}}",                                     "service.health.port: "    },
-        {"{\"health\":{\"http\":\"x\",\"port\":80}}",                          "service.health.http: "    },
-        {"{\"health\":{\"http\":\"/a b\",\"port\":80}}",                       "service.health.http: "    },
-        {"{\"health\":{\"http\":\"/x\",\"port\":0}}",                          "service.health.port: "    },
-        {"{\"health\":{\"http\":\"/x\",\"port\":70000}}",                      "service.health.port: "    },
-        {"{\"health\":{\"tcp\":-1}}",                                          "service.health.tcp: "     },
-        {"{\"health\":{\"tcp\":80,\"port\":80}}",                              "service.health.port: "    },
-        {"{\"health\":{\"tcp\":80,\"http\":\"/\"}}",                           "service.health: "         },
-        {"{\"health\":{\"tcp\":80,\"status\":200}}",                           "service.health.status: "  },
-        {"{\"health\":{\"command\":[\"x\"],\"port\":80}}",                     "service.health.port: "    },
-        {"{\"health\":{\"port\":80}}",                                         "service.health: "         },
-        {"{\"health\":{\"command\":[]}}",                                      "service.health.command: " },
-        {"{\"health\":{\"command\":[7]}}",                                     "service.health.command["  },
-        {"{\"health\":{\"http\":\"/\",\"port\":80,\"status\":99}}",            "service.health.status: "  },
-        {"{\"health\":{\"http\":\"/\",\"port\":80,\"status\":700}}",           "service.health.status: "  },
-        {"{\"health\":{\"tcp\":80,\"interval\":\"1s\",\"timeout\":\"2s\"}}",   "service.health.timeout: " },
-        {"{\"health\":{\"tcp\":80,\"failures\":0}}",                           "service.health.failures: "},
-        {"{\"health\":{\"tcp\":80,\"interval\":\"1ms\",\"timeout\":\"1ms\"}}", "service.health.interval: "},
-        {"{\"health\":{\"htp\":\"/\"}}",                                       "service.health.htp: "     },
+        {"7",                                                                  "service: "                          },
+        {"{\"restart\":\"sometimes\"}",                                        "service.restart: "                  },
+        {"{\"restrt\":\"always\"}",                                            "service.restrt: "                   },
+        {"{\"pause\":\"1h\",\"pause_most\":\"1m\"}",                           "service.pause_most: "               },
+        {"{\"pause\":1}",                                                      "service.pause: "                    },
+        {"{\"pause\":\"1ms\"}",                                                "service.pause: "                    },
+        {"{\"give_up\":65}",                                                   "service.give_up: "                  },
+        {"{\"give_up\":-1}",                                                   "service.give_up: "                  },
+        {"{\"yield\":\"yes\"}",                                                "service.yield: "                    },
+        {"{\"update\":\"now\"}",                                               "service.update: "                   },
+        {"{\"health\":{}}",                                                    "service.health: "                   },
+        {"{\"health\":[]}",                                                    "service.health: "                   },
+        {"{\"health\":{\"http\":\"/x\"}}",                                     "service.health.port: "              },
+        {"{\"health\":{\"http\":\"x\",\"port\":80}}",                          "service.health.http: "              },
+        {"{\"health\":{\"http\":\"/a b\",\"port\":80}}",                       "service.health.http: "              },
+        {"{\"health\":{\"http\":\"/x\",\"port\":0}}",                          "service.health.port: "              },
+        {"{\"health\":{\"http\":\"/x\",\"port\":70000}}",                      "service.health.port: "              },
+        {"{\"health\":{\"tcp\":-1}}",                                          "service.health.tcp: "               },
+        {"{\"health\":{\"tcp\":80,\"port\":80}}",                              "service.health.port: "              },
+        {"{\"health\":{\"tcp\":80,\"http\":\"/\"}}",                           "service.health: "                   },
+        {"{\"health\":{\"tcp\":80,\"status\":200}}",                           "service.health.status: "            },
+        {"{\"health\":{\"command\":[\"x\"],\"port\":80}}",                     "service.health.port: "              },
+        {"{\"health\":{\"port\":80}}",                                         "service.health: "                   },
+        {"{\"health\":{\"command\":[]}}",                                      "service.health.command: "           },
+        {"{\"health\":{\"command\":\" \"}}",                                   "service.health.command: it is empty"},
+        {"{\"health\":{\"command\":[7]}}",                                     "service.health.command["            },
+        {"{\"health\":{\"http\":\"/\",\"port\":80,\"status\":99}}",            "service.health.status: "            },
+        {"{\"health\":{\"http\":\"/\",\"port\":80,\"status\":700}}",           "service.health.status: "            },
+        {"{\"health\":{\"tcp\":80,\"interval\":\"1s\",\"timeout\":\"2s\"}}",   "service.health.timeout: "           },
+        {"{\"health\":{\"tcp\":80,\"failures\":0}}",                           "service.health.failures: "          },
+        {"{\"health\":{\"tcp\":80,\"interval\":\"1ms\",\"timeout\":\"1ms\"}}", "service.health.interval: "          },
+        {"{\"health\":{\"htp\":\"/\"}}",                                       "service.health.htp: "               },
     };
     static const char *const beside[] = {"array\":\"1-3", "time_limit\":\"1h", "deadline\":\"1h"};
     AUTO(buf_done) struct buf record = {0};
