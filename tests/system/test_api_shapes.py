@@ -22,9 +22,8 @@ def world(box):
     runs = submit(box, "--gpus", 2, "--time-limit", "1h", "--", "sleep", "600")
     submit(box, "--gpus", 1, "--array", "1-3", "--after", f"{runs}:any", "--", "true", user=ADA)
     wait_for(lambda: job(box, done)["ended"] and job(box, runs)["started"], "one has ended, one runs")
-    box.sim.say("fault 0 xid 31")
     task = box.sim.task("--gpu", 0, "--forever")
-    wait_for(lambda: (g := box.gpu(0)).get("xids") and g.get("processes"), "a process and an XID are seen")
+    wait_for(lambda: box.sim.say("fault 0 xid 31") is not None and (g := box.gpu(0)).get("xids") and g.get("processes"), "a process and an XID are seen")
     made = {
         "jobs": runs,
         "repeats": int(gpumgr(box, "submit", "--cron", "0 3 * * *", "--name", "nightly", "--", "true").stdout),

@@ -275,9 +275,7 @@ def test_somebody_opens_a_device_node_of_a_container(docker, spot):
         wait_for(lambda: time.time() - max(sampler.announced(0)) > 1, "quiet")
         since = time.time()
         Path(f"/proc/{root}/root/go").touch()
-        wait_for(lambda: sampler.announced(since), "the sampler expects somebody")
-        told = next(h for h in sampler.hunts if h[0] >= since)
-        assert told[4] == 0, "on that GPU"
+        told = wait_for(lambda: [h for h in sampler.hunts if h[0] >= since and h[4] == 0], "the sampler expects somebody on that GPU")[0]
         assert os.geteuid() != 0 or told[3] > 0, "and it is said who"
         docker("rm", "-f", own)
 

@@ -296,7 +296,9 @@ def test_a_server_that_comes_late_gets_all_of_it_once(sim):
             first = [node_of(i)]
             os.kill(first[0], signal.SIGKILL)
             wait_for(lambda: i.of_program("node") not in ([], first), "another node")
-            later = sim.task("--work", "0.2")
+            later = sim.task("--forever")  # the new node may not look yet
+            i.table.one(later.pid)
+            later.kill()
             wait_for(lambda: any(t["pid"] == later.pid and t["state"] == ENDED for t in server.of(TASK)), "what came later")
             assert not server.twice, "what was stored does not come again"
 
