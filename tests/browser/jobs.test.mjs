@@ -155,8 +155,14 @@ test('jobs: a GPU\'s page shows who was on it over the time of its charts, and l
   const over = await gpumgr.command('submit', '--dir', gpumgr.dir, '--gpu', '1', '--name', 'earlier', '--', 'sleep', '0.5').then(Number);
   await gpumgr.command('wait', '--dir', gpumgr.dir, String(over));
   const on = await gpumgr.command('submit', '--dir', gpumgr.dir, '--gpu', '1', '--name', 'later', '--', 'sleep', '600').then(Number);
-  const outside = execFile(join(build, 'sim/gpusim-task'), ['--gpu', '1', '--forever', '--quiet', '--dir', simDir]);
+  let outside;
   try {
+    await page.goto(gpumgr.url);
+    await page.waitForSelector('[data-gpu="1"]');
+    await until('the overview says whose it is', async () => /root · later/.test(await page.locator('[data-gpu="1"]').textContent()));
+    assert.ok(!/free/.test(await page.locator('[data-gpu="1"]').textContent()));
+    assert.match(await page.textContent('.facts'), /3.free · 1.held idle/);
+    outside = execFile(join(build, 'sim/gpusim-task'), ['--gpu', '1', '--forever', '--quiet', '--dir', simDir]);
     await page.goto(`${gpumgr.url}gpus/${here.ids[1]}`);
     await settled(page);
     const band = page.locator('section[aria-label="Who was on it"]');
@@ -176,7 +182,7 @@ test('jobs: a GPU\'s page shows who was on it over the time of its charts, and l
     await bar(over).click();
     await page.waitForURL(new RegExp(`/jobs/${over}$`));
   } finally {
-    outside.kill();
+    outside?.kill();
     await gpumgr.command('cancel', String(on), '--dir', gpumgr.dir);
   }
   assert.deepEqual(troubles.splice(0), []);

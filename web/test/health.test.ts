@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Gpu } from '../src/api/types';
-import { absence, guardSentence, heat, heatOf, isBusy, nodeTrouble, notes, slowReasons, withheld, worst } from '../src/format/health';
+import { absence, guardSentence, heat, heatOf, heldWords, isBusy, isHeldIdle, nodeTrouble, notes, slowReasons, withheld, worst } from '../src/format/health';
 
 const NOW = 1_800_000_000;
 const guard = { mode: 'acts', lever: 'power limit', limit: 700, baseline: 700, unit: 'W', target: 84, reason: 'calm' };
@@ -84,4 +84,15 @@ test('a machine: gone, silent, or without its driver', () => {
   assert.match(nodeTrouble({ ...node, state: 'gone' }, NOW), /^Gone since .*: nothing was heard of it for 5\u202f?.min\.$/);
   assert.match(nodeTrouble({ ...node, state: 'stale' }, NOW), /^Silent: last heard of 5.min ago\.$/);
   assert.equal(nodeTrouble({ ...node, driver: { state: 'absent', text: 'no library' } }, NOW), 'The driver is absent: no library.');
+});
+
+test('health: a card that a job holds and leaves idle is not free', () => {
+  const idle = gpu({ processes: [], held: [{ job: 17, name: 'train', user: 'ada' }] }, { gpu_utilization_ratio: 0 });
+  assert.equal(notes(gpu({ processes: [] }, { gpu_utilization_ratio: 0 }), NOW)[0]?.tag, 'free');
+  assert.equal(notes(idle, NOW)[0]?.tag, 'held idle');
+  assert.equal(notes(idle, NOW)[0]?.text, 'Held by train of ada (job 17), and idle.');
+  assert.ok(isHeldIdle(idle) && !isBusy(idle));
+  assert.ok(!isHeldIdle(gpu({ held: idle.held })), 'one that works is just busy');
+  assert.ok(!isHeldIdle({ ...idle, state: 'lost' }));
+  assert.equal(heldWords(gpu({})), '');
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { GpuEvent, Snapshot } from '../src/api/types';
-import { addEvent, takeDelta, takeSnapshot, Trail } from '../src/live/state';
+import { addEvent, holdersOf, takeDelta, takeSnapshot, Trail, withHolders } from '../src/live/state';
 import { metricLabel, metricShelf, shortModel } from '../src/format/labels';
 
 const snapshot: Snapshot = {
@@ -60,4 +60,17 @@ test('labels: from the catalogue\'s names alone', () => {
   assert.equal(metricShelf('gpu_clock_reason_power_cap'), 'Why the clocks are low');
   assert.equal(metricShelf('host_cpus'), 'Host');
   assert.equal(shortModel('NVIDIA GeForce RTX 4090'), 'RTX 4090');
+});
+
+test('holders: a card that a job has is marked, others stay the same objects', () => {
+  const { picture } = takeSnapshot(snapshot);
+  const holders = holdersOf([{ id: 7, name: 'train', user: 'ada', gpu_uuids: ['a', 'gone'] }]);
+  const marked = withHolders(picture, holders);
+  assert.deepEqual(marked.gpus, ['a']);
+  assert.deepEqual(marked.picture.gpus.get('a')?.held, [{ job: 7, name: 'train', user: 'ada' }]);
+  assert.equal(marked.picture.gpus.get('b'), picture.gpus.get('b'));
+  assert.equal(withHolders(marked.picture, holders).picture, marked.picture, 'nothing new, nothing changed');
+  const after = takeDelta(marked.picture, { seq: 2, time: 101, gpus: { a: { metrics: { t: 51 } } } }).picture;
+  assert.equal(after.gpus.get('a')?.held?.length, 1, 'readings do not take it away');
+  assert.deepEqual(withHolders(after, new Map()).picture.gpus.get('a')?.held, []);
 });

@@ -62,7 +62,15 @@ export interface Inventory {
   [more: string]: unknown;
 }
 
+/** Whose a GPU is by the queue, whether or not he uses it. */
+export interface Holder {
+  job: number;
+  name: string;
+  user: string;
+}
+
 export interface Gpu {
+  held?: Holder[]; // not of the stream: what the queue says is put beside it
   index: number;
   uuid: string;
   model: string;

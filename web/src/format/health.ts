@@ -142,6 +142,7 @@ function useNote(g: Gpu): Note | undefined {
   if (!isThere(g)) return undefined;
   const utilisation = g.metrics['gpu_utilization_ratio'];
   const slow = slowReasons(g)[0];
+  if (isHeldIdle(g)) return { level: 'info', tag: 'held idle', text: `Held by ${heldWords(g)}, and idle.` };
   if (g.processes && g.processes.length === 0 && (utilisation ?? 0) < 0.02) return { level: 'good', tag: 'free', text: 'Free: nobody is on it.' };
   if (g.processes && g.processes.length > 0 && utilisation !== undefined && utilisation < 0.01) return { level: 'info', tag: 'held idle', text: `Held but idle: ${plural(g.processes.length, 'process', 'processes')} and no work.` };
   if (slow && slow.level === 'info') {
@@ -173,6 +174,14 @@ export const rank = (level: Level): number => RANK[level];
 export function absence(g: Gpu, what: string): string {
   return isThere(g) ? `This card does not tell its ${what}.` : `Not known: the card is ${g.state}.`;
 }
+
+/** Somebody's by the queue, though nobody is on it: others cannot have it. */
+export function isHeldIdle(g: Gpu): boolean {
+  return isThere(g) && !!g.held?.length && !isBusy(g);
+}
+
+/** "train of ada (job 17)". */
+export const heldWords = (g: Gpu): string => (g.held ?? []).map((h) => `${h.name} of ${h.user} (job ${h.job})`).join(', ');
 
 export function isBusy(g: Gpu): boolean {
   return isThere(g) && ((g.metrics['gpu_utilization_ratio'] ?? 0) >= 0.01 || (g.processes?.length ?? 0) > 0);

@@ -1,6 +1,6 @@
 // The live picture of all GPUs and nodes, and how a message of the stream changes it. Pure: the old picture and a message in,
 // the new picture and what changed out; an object that did not change stays the same object.
-import type { Delta, Gpu, GpuDelta, GpuEvent, Metrics, Node, Snapshot, Task } from '../api/types';
+import type { Delta, Gpu, GpuDelta, GpuEvent, Holder, Job, Metrics, Node, Snapshot, Task } from '../api/types';
 import { unix } from '../format/times';
 
 export interface Picture {
@@ -90,6 +90,26 @@ export function takeDelta(old: Picture, delta: Delta): Change {
   const time = unix(delta.time) || old.time;
   const tasks = mergeTasks(old.tasks, delta.tasks, time);
   return { picture: { seq: delta.seq, time, gpus, nodes, tasks }, gpus: changed, nodes: changedNodes, isTasksChanged: tasks !== old.tasks, isJobsChanged: !!delta.jobs?.length, isListChanged, isLost };
+}
+
+/** Puts beside each card whose it is by the queue; a card for which that is as before stays the same object. */
+export function withHolders(old: Picture, holders: Map<string, Holder[]>): { picture: Picture; gpus: string[] } {
+  const gpus = new Map(old.gpus);
+  const changed: string[] = [];
+  const text = (list: Holder[] | undefined): string => JSON.stringify(list ?? []);
+  for (const [uuid, g] of old.gpus) {
+    if (text(g.held) === text(holders.get(uuid))) continue;
+    gpus.set(uuid, { ...g, held: holders.get(uuid) ?? [] });
+    changed.push(uuid);
+  }
+  return changed.length ? { picture: { ...old, gpus }, gpus: changed } : { picture: old, gpus: [] };
+}
+
+/** Of jobs that have GPUs now. */
+export function holdersOf(running: Pick<Job, 'id' | 'name' | 'user' | 'gpu_uuids'>[]): Map<string, Holder[]> {
+  const holders = new Map<string, Holder[]>();
+  for (const j of running) for (const uuid of j.gpu_uuids) holders.set(uuid, [...(holders.get(uuid) ?? []), { job: j.id, name: j.name, user: j.user }]);
+  return holders;
 }
 
 /** Newest first, without doubles, and not endless. */

@@ -2,9 +2,9 @@
 // "node:NAME", "list" (which cards there are and how they stand), "tick" (each second), "renewed" (a connection began), "events", "tasks", "jobs", "status". News are gathered and
 // told once a frame, and not at all while nobody looks.
 import { getHistory } from '../api/client';
-import type { Gpu, GpuEvent, Node, Task } from '../api/types';
+import type { Gpu, GpuEvent, Holder, Node, Task } from '../api/types';
 import { trimmed } from '../format/series';
-import { addEvent, Change, EMPTY, Picture, Trail } from './state';
+import { addEvent, Change, EMPTY, Picture, Trail, withHolders } from './state';
 
 export type Status = 'connecting' | 'live' | 'stale';
 export const TRAIL_SECONDS = 300;
@@ -18,6 +18,7 @@ export class Store {
   events: GpuEvent[] = [];
   trails = new Map<string, Trail>();
   private heardAt = 0;
+  private holders = new Map<string, Holder[]>();
   private offset = 0; // the server's clock less ours
   private listeners = new Map<string, Set<Listener>>();
   private pending = new Set<string>();
@@ -73,8 +74,16 @@ export class Store {
     this.tell('status');
   }
 
+  /** What the queue says about whose the cards are. */
+  setHolders(holders: Map<string, Holder[]>): void {
+    this.holders = holders;
+    const { picture, gpus } = withHolders(this.picture, holders);
+    this.picture = picture;
+    if (gpus.length) this.tell('list', ...gpus.map((u) => `gpu:${u}`));
+  }
+
   take(change: Change): void {
-    this.picture = change.picture;
+    this.picture = change.isListChanged ? withHolders(change.picture, this.holders).picture : change.picture;
     this.hasPicture = true;
     if (change.picture.time) this.offset = change.picture.time - Date.now() / 1000;
     for (const [uuid, gpu] of this.picture.gpus) this.trail(uuid).add(this.picture.time, gpu.metrics['gpu_temperature_celsius'] ?? null);

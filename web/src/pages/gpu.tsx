@@ -7,6 +7,7 @@ import { guardSentence, IDLE, isThere, notes, SLOW, withheld, worst } from '../f
 import { duration, show } from '../format/numbers';
 import { shortModel } from '../format/labels';
 import { rangeWords } from '../format/range';
+import { useHolders } from '../live/holders';
 import { useGpu, useTopics } from '../live/hooks';
 import { here, href } from '../live/route';
 import { store } from '../live/store';
@@ -56,6 +57,7 @@ function Now({ gpu }: { gpu: Gpu }): JSX.Element {
 
 export function GpuPage({ uuid, isAdmin }: { uuid: string; isAdmin: boolean }): JSX.Element {
   const gpu = useGpu(uuid);
+  useHolders();
   const { range, setRange, onRange } = useRange();
   const loaded = useHistory([`gpu:${uuid}`], METRICS, range, WIDTH);
   const detail = useDetail(uuid);

@@ -2,10 +2,11 @@
 import { useMemo, useRef } from 'preact/hooks';
 import type { JSX } from 'preact';
 import type { Gpu } from '../api/types';
-import { isBusy, needsAttention, notes, rank, worst } from '../format/health';
+import { isBusy, isHeldIdle, needsAttention, notes, rank, worst } from '../format/health';
 import { plural } from '../format/numbers';
 import { shortModel } from '../format/labels';
 import { useClock, useTopics } from '../live/hooks';
+import { useHolders } from '../live/holders';
 import { goQuery, usePlace } from '../live/route';
 import { store } from '../live/store';
 import { GpuCard } from '../parts/card';
@@ -34,7 +35,7 @@ const SORTS: { key: string; name: string; by?: (g: Gpu) => number }[] = [
 function matches(g: Gpu, words: string): boolean {
   const number = /^\s*(gpu\s*)?(\d+)\s*$/i.exec(words);
   if (number) return g.index === Number(number[2]) || (!number[1] && (g.processes ?? []).some((p) => p.pid === Number(number[2])));
-  const hay = [`gpu ${g.index}`, g.model, g.uuid, g.node, g.state, g.pci, ...(g.processes ?? []).flatMap((p) => [p.user, p.container, p.command, String(p.pid)])].join(' ').toLowerCase();
+  const hay = [`gpu ${g.index}`, g.model, g.uuid, g.node, g.state, g.pci, ...(g.processes ?? []).flatMap((p) => [p.user, p.container, p.command, String(p.pid)]), ...(g.held ?? []).flatMap((h) => [h.user, h.name])].join(' ').toLowerCase();
   return words.toLowerCase().split(/\s+/).every((w) => hay.includes(w));
 }
 
@@ -43,7 +44,7 @@ export function chosen(gpus: Gpu[], only: Only, words: string, sort: string, now
     if (words && !matches(g, words)) return false;
     if (only === 'attention') return needsAttention(worst(notes(g, now)));
     if (only === 'busy') return isBusy(g);
-    if (only === 'free') return g.state === 'ok' && !isBusy(g);
+    if (only === 'free') return g.state === 'ok' && !isBusy(g) && !isHeldIdle(g);
     return true;
   });
   const by = SORTS.find((s) => s.key === sort)?.by;
@@ -70,6 +71,7 @@ function Cards({ gpus, view }: { gpus: Gpu[]; view: View }): JSX.Element {
 
 export function Overview(): JSX.Element {
   useTopics('list');
+  useHolders();
   const { query } = usePlace();
   const now = useClock(5);
   const nodes = store.nodes();

@@ -25,7 +25,7 @@ function Bars({ slots, gpu, from, to, now }: { slots: Slot[]; gpu: string; from:
   );
 }
 
-/** What is reserved, behind the bars: hatched, with a label where there is room, and a way to the calendar. */
+/** What is reserved, below the bars: hatched, with a label where there is room, and a way to the calendar. */
 function Reserved({ kept, gpu, from, to, now }: { kept: Kept[]; gpu: string; from: number; to: number; now: number }): JSX.Element | null {
   const seen = kept.filter((k) => k.from < to && k.to > from);
   if (!seen.length) return null;
@@ -50,8 +50,8 @@ export function Plan({ slots, kept, now, hours }: { slots: Slot[]; kept: Kept[];
         <div class="row" key={g.uuid}>
           <a class="gpuname" href={href(`gpus/${g.uuid}`)}>{store.nodes().length > 1 && <span class="nodename">{g.node} </span>}GPU {g.index}</a>
           <div class="planrow">
-            <Reserved kept={kept.filter((k) => k.gpu === g.uuid)} gpu={`GPU ${g.index}`} from={now} to={to} now={now} />
             <Bars slots={slots.filter((s) => s.gpu === g.uuid)} gpu={`GPU ${g.index}`} from={now} to={to} now={now} />
+            <Reserved kept={kept.filter((k) => k.gpu === g.uuid)} gpu={`GPU ${g.index}`} from={now} to={to} now={now} />
           </div>
         </div>
       ))}

@@ -1,6 +1,7 @@
 // Who is on a card: in full as a table, in short as chips.
 import type { JSX } from 'preact';
 import type { Gpu, Process } from '../api/types';
+import { heldWords, isHeldIdle } from '../format/health';
 import { bytes, duration, percent } from '../format/numbers';
 import { unix } from '../format/times';
 import { href } from '../live/route';
@@ -19,7 +20,8 @@ export function processName(p: Process): string {
 export function WhoChips({ gpu, most = 2 }: { gpu: Gpu; most?: number }): JSX.Element | null {
   if (!gpu.processes) return null;
   const sorted = [...gpu.processes].sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
-  const labels = [...new Set(sorted.map((p) => [p.user, p.container ?? processName(p)].filter(Boolean).join(' · ')))];
+  const holders = isHeldIdle(gpu) ? (gpu.held ?? []).map((h) => `${h.user} · ${h.name}`) : [];
+  const labels = [...new Set([...sorted.map((p) => [p.user, p.container ?? processName(p)].filter(Boolean).join(' · ')), ...holders])];
   const rest = labels.length - most;
   return (
     <>
@@ -32,7 +34,7 @@ export function WhoChips({ gpu, most = 2 }: { gpu: Gpu; most?: number }): JSX.El
 export function ProcessTable({ gpu }: { gpu: Gpu }): JSX.Element {
   const now = store.now();
   if (!gpu.processes) return <p class="empty">{gpu.state === 'ok' ? 'This card cannot list its processes; that is not the same as none.' : `The card is ${gpu.state}: who is on it is not known.`}</p>;
-  if (!gpu.processes.length) return <p class="empty">Nobody is on it.</p>;
+  if (!gpu.processes.length) return <p class="empty">{isHeldIdle(gpu) ? `Nobody is on it. It is held by ${heldWords(gpu)}.` : 'Nobody is on it.'}</p>;
   const rows = [...gpu.processes].sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
   const hasStart = rows.some((p) => Number.isFinite(unix(p.start)));
   return (

@@ -1,6 +1,6 @@
 // A GPU as a small tile, for machines and fleets with many: its heat as colour and number, two bars, a mark when wrong.
 import type { JSX } from 'preact';
-import { absence, heatOf, isAlarm, isThere, notes, worst } from '../format/health';
+import { absence, heatOf, isAlarm, isHeldIdle, isThere, notes, worst } from '../format/health';
 import { percent, share, watts } from '../format/numbers';
 import { useGpu } from '../live/hooks';
 import { href } from '../live/route';
@@ -26,7 +26,7 @@ export function GpuTile({ uuid, isFirst }: { uuid: string; isFirst: boolean }): 
       <span class="temp value">{temp === undefined ? <Absent why={absence(gpu, 'temperature')} /> : <>{Math.round(temp)}°</>}</span>
       <span class="mini" aria-hidden="true"><i style={{ width: width(share(power, most)) }} /></span>
       <span class="mini" aria-hidden="true"><i style={{ width: width(utilisation) }} /></span>
-      <span class="who">{isAlarm(level) || level === 'warn' ? list[0]?.tag : isThere(gpu) ? users || (list[0]?.tag === 'free' ? 'free' : '\u00a0') : gpu.state}</span>
+      <span class="who">{isAlarm(level) || level === 'warn' ? list[0]?.tag : isThere(gpu) ? users || (isHeldIdle(gpu) ? gpu.held?.[0]?.user : list[0]?.tag === 'free' ? 'free' : '\u00a0') : gpu.state}</span>
     </a>
   );
 }
