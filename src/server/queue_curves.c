@@ -9,6 +9,7 @@
 #include "server/queue_own.h"
 
 #define WRITE_TICKS 15 /* seconds between two writes of what goes on */
+#define STALE_MS 20000
 #define WRITE_MOST 256 /* curves in one of them; the others go with the next */
 
 /* ---- what comes in ---- */
@@ -26,6 +27,14 @@ static uint64_t cpu_ms(double seconds) {
     return isfinite(seconds) && seconds >= 0 && seconds < 1e12 ? (uint64_t)llround(seconds * 1e3) : CURVE_UNKNOWN;
 }
 
+/* A node looks at processes less often than it tells, where that is dear: then it says the same again, and what came meanwhile would
+ * look as if it came all at once. One that really does nothing gets a point now and then. */
+static bool is_stale(const struct curve *c, const struct curve_point *p) {
+    const struct curve_point *last = c && c->count ? &c->of[c->count - 1] : NULL;
+    return last && p->at_ms - last->at_ms < STALE_MS &&
+           memcmp(p->value, last->value, CURVE_SUMS * sizeof *p->value) == 0;
+}
+
 void queue_curve_take(struct queue_run *r, const struct wire_figures *v) {
     bool has_disk = v->read_bytes != UINT64_MAX, has_host = isfinite(v->cpu_seconds);
     if (!r->of.start_ns || (!has_host && !has_disk)) return;
@@ -36,7 +45,7 @@ void queue_curve_take(struct queue_run *r, const struct wire_figures *v) {
                   [CURVE_WRITTEN_BYTES] = has_disk ? v->written_bytes : CURVE_UNKNOWN,
                   [CURVE_HOST_BYTES] = has_host ? v->host_bytes : CURVE_UNKNOWN}
     };
-    add(r, &p);
+    if (!is_stale(r->curve, &p)) add(r, &p);
 }
 
 /* How much CPU it had is told exactly with the end, the disk a moment before it. One that nothing was told of gets no curve: it was
