@@ -129,3 +129,19 @@ void json_pair_bool(struct buf *b, const char *key, bool v) {
     json_key(b, key);
     json_bool(b, v);
 }
+
+void json_pair_text(struct buf *b, const char *key, const char *text) {
+    json_key(b, key);
+    if (text && *text)
+        json_str(b, text);
+    else
+        json_nil(b);
+}
+
+void json_pair_time(struct buf *b, const char *key, int64_t real_ns) {
+    json_key(b, key);
+    if (real_ns > 0)
+        json_num(b, (double)(real_ns / 1000000) / 1e3);
+    else
+        json_nil(b);
+}

@@ -27,3 +27,5 @@ void json_pair_str(struct buf *b, const char *key, const char *s);
 void json_pair_num(struct buf *b, const char *key, double v);
 void json_pair_int(struct buf *b, const char *key, int64_t v);
 void json_pair_bool(struct buf *b, const char *key, bool v);
+void json_pair_text(struct buf *b, const char *key, const char *text); /* null where it is NULL or empty */
+void json_pair_time(struct buf *b, const char *key, int64_t real_ns);  /* unix seconds to the millisecond; else null */

@@ -76,16 +76,6 @@ static void drop_done(void *ctx, int result, const struct error *e) {
     free(ch);
 }
 
-static int submit(struct call *c, struct change *change, state_work_fn work, state_done_fn done, struct error *e) {
-    struct change *ch = malloc(sizeof *ch);
-    if (!ch) abort();
-    *ch = *change;
-    int r = state_submit(c->server->state, work, done, ch, e);
-    if (r >= 0) return CALL_LATER;
-    free(ch);
-    return r;
-}
-
 int api_group_put(struct call *c, struct error *e) {
     const struct groups *groups = &c->server->groups;
     const char *label = call_field(c, "label"), *members = call_field(c, "members");
@@ -97,11 +87,11 @@ int api_group_put(struct call *c, struct error *e) {
     if (strlen(ch.label) > GROUP_LABEL_MAX) return fail(e, -EINVAL, "label: longer than %d bytes", GROUP_LABEL_MAX);
     if (ch.is_new && groups->count >= STATE_GROUPS_MAX)
         return fail(e, -EBUSY, "there are %d groups already", STATE_GROUPS_MAX);
-    return submit(c, &ch, put_work, put_done, e);
+    return call_store(c, &ch, sizeof ch, put_work, put_done, e);
 }
 
 int api_group_drop(struct call *c, struct error *e) {
     struct change ch = {.call = c, .name = c->param[0]};
     if (!groups_find(&c->server->groups, ch.name)) return fail(e, -ENOENT, "there is no group of this name");
-    return submit(c, &ch, drop_work, drop_done, e);
+    return call_store(c, &ch, sizeof ch, drop_work, drop_done, e);
 }

@@ -50,14 +50,6 @@ static bool may_cancel(const struct caller *who, const struct reservation *v) {
 
 /* ---- looking ---- */
 
-static void put_text(struct buf *b, const char *key, const char *text) {
-    json_key(b, key);
-    if (*text)
-        json_str(b, text);
-    else
-        json_nil(b);
-}
-
 struct indices {
     const struct reservation *v;
     struct buf *uuids, *numbers;
@@ -97,20 +89,20 @@ static void put_reservation(struct call *c, struct buf *b, const struct reservat
     bool stands = is_now && queue_reserve_stands(c->server->queue, v, &w, now);
     json_open(b, '{');
     json_pair_int(b, "id", v->id);
-    put_text(b, "user", v->user);
-    put_text(b, "group", v->group);
+    json_pair_text(b, "user", v->user);
+    json_pair_text(b, "group", v->group);
     json_pair_str(b, "node", v->node);
     put_gpus(b, c->server->queue, v);
     json_pair_int(b, "begins", v->when.from_s);
     json_pair_int(b, "for_s", v->when.length_s);
-    put_text(b, "every", v->every);
-    put_text(b, "zone", v->zone);
+    json_pair_text(b, "every", v->every);
+    json_pair_text(b, "zone", v->zone);
     json_key(b, "until");
     if (v->when.until_s)
         json_int(b, v->when.until_s);
     else
         json_nil(b);
-    put_text(b, "note", v->note);
+    json_pair_text(b, "note", v->note);
     json_pair_str(b, "made_by", v->made_by);
     json_pair_int(b, "made", v->made_s);
     json_pair_str(b, "state", !is_ahead ? "over" : !is_now ? "ahead" : stands ? "now" : "unused");
@@ -350,16 +342,6 @@ static void stored(void *ctx, int result, const struct error *e) {
     free(ch);
 }
 
-static int submit(struct call *c, struct reservation *v, state_work_fn work, state_done_fn done, struct error *e) {
-    struct change *ch = malloc(sizeof *ch);
-    if (!ch) abort();
-    *ch = (struct change){c, v->id, v};
-    int r = state_submit(c->server->state, work, done, ch, e);
-    if (r >= 0) return CALL_LATER;
-    free(ch);
-    return r;
-}
-
 int api_reserve(struct call *c, struct error *e) {
     struct reserves *all = queue_reserves(c->server->queue);
     const char *note = call_field(c, "note");
@@ -381,7 +363,7 @@ int api_reserve(struct call *c, struct error *e) {
     }
     struct reservation *v = reserves_add(all, &w.v); /* from here on in the way of others */
     buf_done(&w.gpus);
-    r = submit(c, v, store_work, stored, e);
+    r = call_store(c, &(struct change){c, v->id, v}, sizeof(struct change), store_work, stored, e);
     if (r < 0) reserves_drop(all, v->id);
     return r;
 }
@@ -430,5 +412,5 @@ int api_reserve_cancel(struct call *c, struct error *e) {
     if (!may_cancel(&c->who, v))
         return fail(e, -EACCES, "reservation %lld is %s's: only they and administrators take it back", (long long)v->id,
                     who);
-    return submit(c, v, drop_work, dropped, e);
+    return call_store(c, &(struct change){c, v->id, v}, sizeof(struct change), drop_work, dropped, e);
 }

@@ -264,3 +264,13 @@ int call_read_body(struct call *c, struct error *e) {
         return reading.is_refused ? -EINVAL : -EBADMSG;
     return check_required(c->route->body, c->body, e);
 }
+
+int call_store(struct call *c, const void *ctx, size_t size, state_work_fn work, state_done_fn done, struct error *e) {
+    void *copy = malloc(size);
+    if (!copy) abort();
+    memcpy(copy, ctx, size);
+    int r = state_submit(c->server->state, work, done, copy, e);
+    if (r >= 0) return CALL_LATER;
+    free(copy);
+    return r;
+}

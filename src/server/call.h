@@ -17,6 +17,7 @@
 #include "base/json_read.h"
 #include "net/http_server.h"
 #include "server/auth.h"
+#include "server/state.h"
 
 struct audit_open;
 struct server;
@@ -60,6 +61,10 @@ void call_pack(struct call *c, struct buf *out);
 
 /* Ends a call that was kept. */
 void call_end(struct call *c, int result, const struct error *e);
+/* Has `work` done on the store thread and `done` after it, with a copy of *ctx that `done` frees. CALL_LATER, or negative: neither
+ * will be called. */
+int call_store(struct call *c, const void *ctx, size_t size, state_work_fn work, state_done_fn done, struct error *e)
+    MUST_CHECK;
 
 /* An answer in the form that all errors have; code: a stable word. The call itself goes on until call_end or CALL_DONE. */
 void call_refuse(struct call *c, int status, const char *code, const char *sentence);

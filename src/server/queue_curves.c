@@ -146,21 +146,13 @@ static void put_rates(struct buf *b, const char *key, const struct curve *c, enu
     json_close(b, ']');
 }
 
-static void put_time(struct buf *b, const char *key, int64_t real_ns) {
-    json_key(b, key);
-    if (real_ns)
-        json_num(b, (double)(real_ns / NS_PER_MS) / 1e3);
-    else
-        json_nil(b);
-}
-
 void queue_curve_json(struct buf *b, const struct trail_curve *t) {
     const struct curve *c = &t->curve;
     json_open(b, '{');
     json_pair_int(b, "id", t->key.job);
     json_pair_int(b, "attempt", t->key.attempt);
-    put_time(b, "started", t->started_ns);
-    put_time(b, "ended", t->ended_ns);
+    json_pair_time(b, "started", t->started_ns);
+    json_pair_time(b, "ended", t->ended_ns);
     json_pair_num(b, "step_s", c->step_ms * 1e-3);
     json_key(b, "time");
     json_open(b, '[');

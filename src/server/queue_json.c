@@ -16,22 +16,6 @@
 
 /* ---- small parts ---- */
 
-static void put_time(struct buf *b, const char *key, int64_t real_ns) {
-    json_key(b, key);
-    if (real_ns)
-        json_num(b, (double)(real_ns / NS_PER_MS) / 1e3);
-    else
-        json_nil(b);
-}
-
-static void put_text(struct buf *b, const char *key, const char *text) {
-    json_key(b, key);
-    if (text && *text)
-        json_str(b, text);
-    else
-        json_nil(b);
-}
-
 static void put_bytes(struct buf *b, const char *key, uint64_t bytes) {
     json_key(b, key);
     if (bytes)
@@ -98,7 +82,7 @@ static void put_insight(struct buf *b, const struct job_spec *s, const struct wi
                               .share_bytes = s->share_bytes,
                               .is_running = !w->end_ns};
     insight_sentence(&f, text, sizeof text);
-    put_text(b, "insight", text);
+    json_pair_text(b, "insight", text);
 }
 
 /* What it holds at this moment, and what of it is told only while it runs. */
@@ -115,9 +99,9 @@ static void put_run(struct buf *b, const struct queue *q, const struct job_spec 
     const struct wire_run *w = &r->of;
     bool is_over = job_state_is_over((enum job_state)r->state);
     json_pair_int(b, "attempt", w->key.attempt);
-    put_time(b, "granted", r->granted_ns);
-    put_time(b, "started", w->start_ns);
-    put_time(b, "ended", is_over ? w->end_ns : 0);
+    json_pair_time(b, "granted", r->granted_ns);
+    json_pair_time(b, "started", w->start_ns);
+    json_pair_time(b, "ended", is_over ? w->end_ns : 0);
     put_gpus(b, q, r->gpus);
     json_key(b, "pid");
     if (w->pid > 0)
@@ -135,8 +119,9 @@ static void put_run(struct buf *b, const struct queue *q, const struct job_spec 
     else
         json_nil(b);
     unsigned why = is_over ? w->reason : r->stop;
-    put_text(b, "reason", why != JOB_BY_ITSELF && why < JOB_REASON_COUNT ? job_reason_text((enum job_reason)why) : "");
-    put_text(b, "text", w->text);
+    json_pair_text(b, "reason",
+                   why != JOB_BY_ITSELF && why < JOB_REASON_COUNT ? job_reason_text((enum job_reason)why) : "");
+    json_pair_text(b, "text", w->text);
     json_pair_bool(b, "again", r->again);
     bool is_seen = w->gpu_seconds > 0 || isfinite(w->gpu_ratio); /* else nobody could tell: that is not none */
     put_real(b, "gpu_seconds", is_seen ? w->gpu_seconds : NAN, 0.001);
@@ -169,7 +154,7 @@ static void put_parent(struct buf *b, const struct queue_job_row *row) {
 
 static void put_state(struct buf *b, enum job_state state, const char *text) {
     json_pair_str(b, "state", job_state_name(state));
-    put_text(b, "state_text", text);
+    json_pair_text(b, "state_text", text);
 }
 
 void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job *j) {
@@ -186,11 +171,11 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
     put_state(b, (enum job_state)row->state, row->text);
     json_pair_str(b, "user", row->user);
     json_pair_int(b, "uid", row->uid);
-    put_text(b, "account", row->account);
+    json_pair_text(b, "account", row->account);
     json_pair_str(b, "origin", row->origin < QUEUE_ORIGIN_COUNT ? origins[row->origin] : "unknown");
     json_pair_str(b, "node", row->node);
     put_parent(b, row);
-    put_time(b, "submitted", row->submitted_ns);
+    json_pair_time(b, "submitted", row->submitted_ns);
     struct job_spec spec = *j->spec;
     spec.priority = row->priority; /* somebody may have moved it */
     job_json_members(b, &spec);
@@ -205,17 +190,17 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
             if (j->counts[s]) json_pair_int(b, job_state_name((enum job_state)s), j->counts[s]);
         json_close(b, '}');
     }
-    put_text(b, "why", j->why);
+    json_pair_text(b, "why", j->why);
     json_key(b, "place");
     if (j->place > 0)
         json_int(b, j->place);
     else
         json_nil(b);
-    put_time(b, "starts_at", j->starts_ns);
-    put_text(b, "sooner", j->sooner);
-    put_text(b, "stage", j->stage);
+    json_pair_time(b, "starts_at", j->starts_ns);
+    json_pair_text(b, "sooner", j->sooner);
+    json_pair_text(b, "stage", j->stage);
     queue_untold(q, row->id, untold);
-    put_text(b, "untold", untold);
+    json_pair_text(b, "untold", untold);
     json_close(b, '}');
 }
 
@@ -307,9 +292,9 @@ void queue_json_brief(struct buf *b, const struct queue_job_row *row, const stru
     json_pair_str(b, "user", row->user);
     json_pair_str(b, "state", job_state_name((enum job_state)run->state));
     put_parent(b, row);
-    put_time(b, "granted", run->granted_ns);
-    put_time(b, "started", w->start_ns);
-    put_time(b, "ended", is_over ? w->end_ns : 0);
+    json_pair_time(b, "granted", run->granted_ns);
+    json_pair_time(b, "started", w->start_ns);
+    json_pair_time(b, "ended", is_over ? w->end_ns : 0);
     json_pair_int(b, "gpus", spec->gpus);
     put_bytes(b, "share_bytes", spec->share_bytes);
     put_real(b, "gpu_utilization_ratio", w->gpu_ratio, 0.001);
@@ -346,14 +331,14 @@ void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, 
     (void)!job_elements(s, &count, &at_once, NULL);
     json_pair_int(b, "elements", count);
     json_pair_bool(b, "starts_now", why.is_now);
-    put_text(b, "why", why.why);
+    json_pair_text(b, "why", why.why);
     json_key(b, "place");
     if (why.place > 0)
         json_int(b, why.place);
     else
         json_nil(b);
-    put_time(b, "starts_at", why.starts_ns);
-    put_text(b, "sooner", why.sooner);
+    json_pair_time(b, "starts_at", why.starts_ns);
+    json_pair_text(b, "sooner", why.sooner);
     put_gpus(b, q, gpus.s);
     json_close(b, '}');
 }
@@ -381,7 +366,7 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
     bool is_noted = *g->is.note && o == (enum occupancy)g->is.verdict;
     json_pair_str(b, "verdict_text", is_noted ? g->is.note : occupancy_text(o));
     bool has_user = g->is.verdict == OCCUPANCY_FOREIGN || g->is.verdict == OCCUPANCY_STRAY;
-    put_text(b, "user", has_user ? g->is.user : "");
+    json_pair_text(b, "user", has_user ? g->is.user : "");
     json_key(b, "pid");
     if (has_user && g->is.pid > 0)
         json_int(b, g->is.pid);
@@ -389,12 +374,12 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
         json_nil(b);
     put_bytes(b, "memory_bytes", g->is.memory_bytes);
     put_bytes(b, "memory_total_bytes", g->memory_bytes);
-    put_time(b, "since", o == OCCUPANCY_CORDONED ? g->cordon_ns : g->is.since_ns);
-    put_time(b, "idle_since", g->is.idle_ns);
-    put_text(b, "outside", outside_step_name((enum outside_step)g->is.outside));
-    put_time(b, "ends", g->is.ends_ns);
-    put_text(b, "cordon", g->cordon);
-    put_text(b, "cordoned_by", g->cordon_who);
+    json_pair_time(b, "since", o == OCCUPANCY_CORDONED ? g->cordon_ns : g->is.since_ns);
+    json_pair_time(b, "idle_since", g->is.idle_ns);
+    json_pair_text(b, "outside", outside_step_name((enum outside_step)g->is.outside));
+    json_pair_time(b, "ends", g->is.ends_ns);
+    json_pair_text(b, "cordon", g->cordon);
+    json_pair_text(b, "cordoned_by", g->cordon_who);
     json_close(b, '}');
 }
 

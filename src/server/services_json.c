@@ -6,22 +6,6 @@
 #include "model/job_json.h"
 #include "server/services_own.h"
 
-static void put_text(struct buf *b, const char *key, const char *text) {
-    json_key(b, key);
-    if (text && *text)
-        json_str(b, text);
-    else
-        json_nil(b);
-}
-
-static void put_time(struct buf *b, const char *key, int64_t ns) {
-    json_key(b, key);
-    if (ns > 0)
-        json_num(b, (double)(ns / 1000000) / 1e3);
-    else
-        json_nil(b);
-}
-
 static void put_number(struct buf *b, const char *key, int64_t n) {
     json_key(b, key);
     if (n > 0)
@@ -38,7 +22,7 @@ static void put_checks(struct buf *b, const struct service_one *o) {
     for (unsigned i = o->checks - count; i < o->checks; i++) {
         const struct service_check *c = &o->check[i % SERVICE_CHECKS];
         json_open(b, '{');
-        put_time(b, "time", c->at_ns);
+        json_pair_time(b, "time", c->at_ns);
         json_pair_int(b, "job", c->job);
         json_pair_bool(b, "ok", c->is_good);
         json_pair_num(b, "took_s", c->took_ms / 1e3);
@@ -46,7 +30,7 @@ static void put_checks(struct buf *b, const struct service_one *o) {
     }
     json_close(b, ']');
     bool is_bad = count && !o->check[(o->checks - 1) % SERVICE_CHECKS].is_good;
-    put_text(b, "check_text", is_bad ? o->check_text : "");
+    json_pair_text(b, "check_text", is_bad ? o->check_text : "");
 }
 
 static void put_revisions(struct buf *b, const struct service_one *o) {
@@ -56,7 +40,7 @@ static void put_revisions(struct buf *b, const struct service_one *o) {
         const struct service_revision *v = o->revision[i - 1];
         json_open(b, '{');
         json_pair_int(b, "number", v->number);
-        put_time(b, "made", v->made_ns);
+        json_pair_time(b, "made", v->made_ns);
         json_pair_str(b, "by", v->by);
         json_key(b, "job");
         json_open(b, '{');
@@ -82,8 +66,8 @@ static void put_jobs(struct services *s, struct buf *b, const struct service_one
 static void put_starting(struct buf *b, const struct service *l, const struct service_revision *v) {
     const struct service_slot *t = l->next.job ? &l->next : &l->now;
     bool is_it = t->job && t->phase == SERVICE_STARTING && t->is_running;
-    put_time(b, "starting_since", is_it ? t->since_ns : 0);
-    put_time(b, "starting_until", is_it && v && v->rules.probe ? t->since_ns + v->rules.grace_ns : 0);
+    json_pair_time(b, "starting_since", is_it ? t->since_ns : 0);
+    json_pair_time(b, "starting_until", is_it && v && v->rules.probe ? t->since_ns + v->rules.grace_ns : 0);
 }
 
 static void put_one(struct services *s, struct buf *b, const struct service_one *o, bool is_whole) {
@@ -93,20 +77,20 @@ static void put_one(struct services *s, struct buf *b, const struct service_one 
     json_pair_int(b, "id", o->id);
     json_pair_str(b, "name", o->name);
     json_pair_str(b, "state", service_state_name(service_state(l)));
-    put_text(b, "text", l->text);
+    json_pair_text(b, "text", l->text);
     json_pair_str(b, "user", o->user);
     json_pair_int(b, "uid", o->uid);
-    put_text(b, "account", o->account);
+    json_pair_text(b, "account", o->account);
     json_pair_str(b, "node", o->node);
-    put_time(b, "made", o->made_ns);
+    json_pair_time(b, "made", o->made_ns);
     json_pair_int(b, "revision", l->revision);
     put_number(b, "next_revision", l->next_revision ? l->next_revision : l->back_revision ? l->revision : 0);
     put_number(b, "job", l->now.job);
     put_number(b, "next_job", l->next.job);
     put_number(b, "old_job", l->old.job);
     json_pair_int(b, "restarts", l->restarts);
-    put_time(b, "healthy_since", l->well_ns);
-    put_time(b, "starts_at", l->now.phase == SERVICE_NONE && l->rest == SERVICE_GOES_ON ? l->due_ns : 0);
+    json_pair_time(b, "healthy_since", l->well_ns);
+    json_pair_time(b, "starts_at", l->now.phase == SERVICE_NONE && l->rest == SERVICE_GOES_ON ? l->due_ns : 0);
     const uint32_t next = l->next.job ? l->next.revision : l->revision;
     put_starting(b, l, service_revision_of(o, next));
     json_pair_int(b, "failures", l->now.failures);
