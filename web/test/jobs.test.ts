@@ -17,6 +17,8 @@ const plain = (s: string): string => s.replace(/\u202f/g, ' ');
 test('jobs: what one asks for', () => {
   const rows: [Partial<Job>, string][] = [
     [{ gpus: 2 }, '2 of any'],
+    [{ gpus: 1, scope: ['0:1'] }, 'GPU 0:1'],
+    [{ gpus: 1, scope: ['0:1', '2'] }, '1 of GPUs 0:1, 2'],
     [{ gpus: 2, memory_bytes: 40 * GIB }, '2 of any with 40.0 GiB'],
     [{ gpus: 1, scope: ['GPU-b'] }, 'GPU 1'],
     [{ gpus: 3, scope: ['GPU-c', 'GPU-a', 'GPU-b'] }, 'GPUs 0-2'],

@@ -56,8 +56,9 @@ export function wants(j: Job, index: (uuid: string) => number | undefined): stri
   const memory = j.memory_bytes ? ` with ${bytes(j.memory_bytes)}` : '';
   if (j.share_bytes) return `${bytes(j.share_bytes)} of one`;
   if (!j.scope.length) return `${j.gpus} of any${memory}`;
-  const known = j.scope.map((s) => (/^\d+$/.test(s) ? Number(s) : index(s)));
-  const names = known.every((n) => n !== undefined) ? ranges(known as number[]) : plural(j.scope.length, 'GPU');
+  const known = j.scope.map((s) => (/^\d+$/.test(s) ? Number(s) : /^\d+:\d+$/.test(s) ? s : index(s))); // 0:1 is an instance
+  const numbers = known.filter((n) => typeof n === 'number');
+  const names = numbers.length === known.length ? ranges(numbers) : known.every((n) => n !== undefined) ? known.join(', ') : plural(j.scope.length, 'GPU');
   if (!known.every((n) => n !== undefined)) return j.scope.length === j.gpus ? names : `${j.gpus} of ${names}${memory}`;
   return j.scope.length === j.gpus ? `GPU${j.gpus > 1 ? 's' : ''} ${names}` : `${j.gpus} of GPUs ${names}${memory}`;
 }

@@ -158,7 +158,7 @@ export function QueuePage({ who }: { who: Who }): JSX.Element {
         <a class="button main" href={href('submit')}>Submit a job</a>
       </PageHead>
       {(problem || trouble) && <Problem>{problem || trouble}</Problem>}
-      <Plan slots={slotsOf(answer)} kept={reserved ? keptOf(reserved.reservations, reserved.windows) : []} now={now} hours={Number(hours)} />
+      <Plan gpus={answer.gpus} slots={slotsOf(answer)} kept={reserved ? keptOf(reserved.reservations, reserved.windows) : []} now={now} hours={Number(hours)} />
       <Waiting jobs={[...answer.waiting].sort((a, b) => (a.place ?? Infinity) - (b.place ?? Infinity))} count={answer.waiting_count} {...table} />
       <Running jobs={answer.running} {...table} />
       <Taken gpus={answer.gpus} now={now} />

@@ -1,9 +1,11 @@
 // The next hours of every GPU: who has it, who gets it next. Bars say in words what they show.
 import type { JSX } from 'preact';
+import type { QueueGpu } from '../api/types';
 import { calendarQuery, holder, Kept, keptSentence } from '../format/calendar';
 import { layPlan, planSentence, Slot } from '../format/jobs';
 import { href } from '../live/route';
 import { store } from '../live/store';
+import { gpuHref } from './job_state';
 import { Axis } from './timeline';
 
 const pct = (v: number): string => `${(v * 100).toFixed(2)}%`;
@@ -40,18 +42,18 @@ function Reserved({ kept, gpu, from, to, now }: { kept: Kept[]; gpu: string; fro
   );
 }
 
-export function Plan({ slots, kept, now, hours }: { slots: Slot[]; kept: Kept[]; now: number; hours: number }): JSX.Element {
+export function Plan({ gpus, slots, kept, now, hours }: { gpus: QueueGpu[]; slots: Slot[]; kept: Kept[]; now: number; hours: number }): JSX.Element {
   const to = now + hours * 3600;
   const isKept = kept.some((k) => k.from < to && k.to > now);
   return (
     <section class="panel timeline" aria-label="Plan">
       <header><h2>Plan</h2><p class="sub">the next {hours === 1 ? 'hour' : `${hours} hours`}, from time limits and history</p></header>
-      {store.gpus().map((g) => (
+      {gpus.map((g) => (
         <div class="row" key={g.uuid}>
-          <a class="gpuname" href={href(`gpus/${g.uuid}`)}>{store.nodes().length > 1 && <span class="nodename">{g.node} </span>}GPU {g.index}</a>
+          <a class="gpuname" href={gpuHref(g)}>{store.nodes().length > 1 && <span class="nodename">{g.node} </span>}GPU {g.name}</a>
           <div class="planrow">
-            <Bars slots={slots.filter((s) => s.gpu === g.uuid)} gpu={`GPU ${g.index}`} from={now} to={to} now={now} />
-            <Reserved kept={kept.filter((k) => k.gpu === g.uuid)} gpu={`GPU ${g.index}`} from={now} to={to} now={now} />
+            <Bars slots={slots.filter((s) => s.gpu === g.uuid)} gpu={`GPU ${g.name}`} from={now} to={to} now={now} />
+            <Reserved kept={kept.filter((k) => k.gpu === g.uuid)} gpu={`GPU ${g.name}`} from={now} to={to} now={now} />
           </div>
         </div>
       ))}
