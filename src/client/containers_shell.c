@@ -103,7 +103,8 @@ static int take_frames(struct session *s, int *ret_code, struct error *e) {
     return r < 0 ? r : 1;
 }
 
-static int turn(struct session *s, int *ret_code, struct error *e) {
+/* Until something is there: for him, from him, or a window of another size. */
+static int wait_for_news(struct session *s, struct error *e) {
     struct signalfd_siginfo signal;
     struct pollfd p[] = {
         {.fd = s->talk.fd,                                         .events = POLLIN},
@@ -119,7 +120,7 @@ static int turn(struct session *s, int *ret_code, struct error *e) {
         int r = send_keys(s, e);
         if (r < 0) return r;
     }
-    return p[0].revents ? take_frames(s, ret_code, e) : 1;
+    return 1;
 }
 
 int containers_session(const char *dir, const struct wire_container_call *call, int *ret_code, struct error *e) {
@@ -128,6 +129,6 @@ int containers_session(const char *dir, const struct wire_container_call *call, 
     int r = open_session(&s, dir, call, e);
     if (r >= 0 && s.is_shell) r = begin_terminal(&s, e);
     if (r >= 0) r = 1;
-    while (r > 0) r = turn(&s, ret_code, e);
+    while (r > 0 && (r = take_frames(&s, ret_code, e)) > 0) r = wait_for_news(&s, e); /* some came with the answer */
     return r == -ECONNRESET ? fail(e, -ECONNRESET, "the node went away") : r;
 }

@@ -55,24 +55,25 @@ static void copy_gpu_env(struct buf *b, struct json_slice env, struct json_slice
 }
 
 /* Podman says RLIMIT_NOFILE where it wants to hear nofile. */
+static void put_ulimit(struct buf *b, struct json_slice limit) {
+    AUTO(buf_done) struct buf name = {0};
+    json_slice_text(json_slice_get(limit, "Name"), &name);
+    bool is_long = name.len > 7 && strncmp(name.s, "RLIMIT_", 7) == 0;
+    for (size_t i = 0; i < name.len; i++) name.s[i] = (char)tolower((unsigned char)name.s[i]);
+    json_open(b, '{');
+    json_pair_str(b, "Name", !name.len ? "" : is_long ? name.s + 7 : name.s);
+    json_key(b, "Soft");
+    json_slice_put(json_slice_get(limit, "Soft"), b);
+    json_key(b, "Hard");
+    json_slice_put(json_slice_get(limit, "Hard"), b);
+    json_close(b, '}');
+}
+
 static void put_ulimits(struct buf *b, struct json_slice list) {
     struct json_slice key, one;
     json_key(b, "Ulimits");
     json_open(b, '[');
-    for (size_t at = 0; json_slice_next(list, &at, &key, &one);) {
-        AUTO(buf_done) struct buf name = {0};
-        json_slice_text(json_slice_get(one, "Name"), &name);
-        const char *plain = name.len ? name.s : "";
-        if (strncmp(plain, "RLIMIT_", 7) == 0) plain += 7;
-        for (char *c = name.s; c && *c; c++) *c = (char)tolower((unsigned char)*c);
-        json_open(b, '{');
-        json_pair_str(b, "Name", plain);
-        json_key(b, "Soft");
-        json_slice_put(json_slice_get(one, "Soft"), b);
-        json_key(b, "Hard");
-        json_slice_put(json_slice_get(one, "Hard"), b);
-        json_close(b, '}');
-    }
+    for (size_t at = 0; json_slice_next(list, &at, &key, &one);) put_ulimit(b, one);
     json_close(b, ']');
 }
 
