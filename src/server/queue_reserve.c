@@ -21,7 +21,7 @@ static bool is_in_use(const struct queue *q, const struct reservation *v, const 
         if (waits) return true;
         for (const struct queue_run *r = j->runs; r; r = r->next)
             for (uint16_t k = 0; k < r->gpus; k++)
-                if (reserves_has_gpu(v, r->uuid[k])) return true;
+                if (reserves_has_gpu(v, r->uuid[k]) || reserves_has_instead(v, r->uuid[k])) return true;
     }
     return false;
 }
@@ -82,13 +82,84 @@ static void add_window(struct queue_world *w, const struct plan_window *v) {
     w->window[w->of.windows++] = *v;
 }
 
-static void add_reservation(const struct queue *q, const struct reservation *v, const bool *is_for,
-                            struct queue_window_text *t, struct queue_world *w) {
+/* ---- what is lost is replaced ---- */
+
+/* Its machine is there and it is not, or an operator or a fault took it out of service. Who is merely on it will go. */
+static bool is_lost(const struct queue *q, const struct queue_gpu *g) {
+    bool has_machine = false;
+    for (size_t i = 0; i < q->gpus; i++) has_machine |= q->gpu[i].is_here && strcmp(q->gpu[i].node, g->node) == 0;
+    return has_machine && (!g->is_here || g->cordon || g->is.verdict == OCCUPANCY_LOST ||
+                           g->is.verdict == OCCUPANCY_UNHEALTHY || g->is.verdict == OCCUPANCY_CORDONED);
+}
+
+/* Somebody has it then, by a reservation or in place of what he lost. */
+static bool is_kept_then(const struct queue *q, const struct queue_world *w, uint32_t gpu,
+                         const struct reserve_window *r) {
+    struct reserve_window other;
+    for (uint32_t i = 0; i < w->of.windows; i++)
+        if (w->window[i].gpu == gpu && w->window[i].from_ns < r->to_s * NS_PER_S &&
+            w->window[i].to_ns > r->from_s * NS_PER_S)
+            return true;
+    for (size_t i = 0; i < q->reserves.count; i++) {
+        const struct reservation *o = q->reserves.of[i];
+        if (reserves_has_gpu(o, q->gpu[gpu].uuid) && reserve_next(&o->when, r->from_s, &other) &&
+            other.from_s < r->to_s)
+            return true;
+    }
+    return false;
+}
+
+/* Another of that machine that can what the lost one could. PLAN_NONE: there is none. */
+static uint32_t stand_in(const struct queue *q, const struct queue_world *w, const struct queue_gpu *lost,
+                         const struct reserve_window *r) {
+    for (uint32_t g = 0; g < q->gpus; g++) {
+        const struct queue_gpu *o = &q->gpu[g];
+        if (strcmp(o->node, lost->node) != 0 || (o->instance < 0) != (lost->instance < 0)) continue;
+        if (o->memory_bytes < lost->memory_bytes || !o->is_here || is_lost(q, o) || is_kept_then(q, w, g, r)) continue;
+        return g;
+    }
+    return PLAN_NONE;
+}
+
+/* Said when it changes, for the window that goes on or is next. */
+static void tell_instead(struct queue *q, struct reservation *v, char *instead, const char *text) {
+    bool is_same = v->instead && strcmp(v->instead, instead) == 0;
+    if (!is_same && *instead) tell(q, v, "reservation_replaced", text);
+    free(v->instead);
+    v->instead = instead;
+}
+
+static void add_stand_ins(struct queue *q, struct reservation *v, const struct reserve_window *r,
+                          struct plan_window *one, bool is_next, struct queue_world *w) {
+    AUTO(buf_done) struct buf instead = {0}, names = {0};
+    char lost[QUEUE_GPU_NAME], other[QUEUE_GPU_NAME], text[168];
+
+    for (uint32_t g = 0; g < q->gpus; g++) {
+        if (!reserves_has_gpu(v, q->gpu[g].uuid) || !is_lost(q, &q->gpu[g])) continue;
+        one->gpu = stand_in(q, w, &q->gpu[g], r);
+        if (one->gpu == PLAN_NONE) continue;
+        add_window(w, one);
+        queue_gpu_name(&q->gpu[g], lost);
+        queue_gpu_name(&q->gpu[one->gpu], other);
+        buf_printf(&names, "%sGPU %s instead of GPU %s", names.len ? ", " : "", other, lost);
+        buf_printf(&instead, "%s%s", instead.len ? "," : "", q->gpu[one->gpu].uuid);
+    }
+    if (!is_next) return;
+    snprintf(text, sizeof text, "reservation %lld of %.40s has %.90s", (long long)v->id, one->who,
+             names.len ? names.s : "");
+    char *list = strdup(instead.len ? instead.s : "");
+    if (!list) abort();
+    tell_instead(q, v, list, text);
+}
+
+static void add_reservation(struct queue *q, struct reservation *v, const bool *is_for, struct queue_window_text *t,
+                            struct queue_world *w) {
     int64_t now_s = w->of.now_ns / NS_PER_S, ahead_s = now_s + (int64_t)(q->settings->reserve_ahead_h * 3600);
     struct plan_window one = {.id = v->id, .who = t->who};
     struct reserve_window r;
     reserves_holder(v, t->who, sizeof t->who);
     one.user = t->user = users_of(q, is_for, &one.users);
+    bool is_next = true;
     for (int64_t at = now_s; reserve_next(&v->when, at, &r) && r.from_s <= ahead_s; at = r.to_s) {
         if (!queue_reserve_stands(q, v, &r, now_s)) continue;
         one.from_ns = r.from_s * NS_PER_S;
@@ -97,6 +168,8 @@ static void add_reservation(const struct queue *q, const struct reservation *v, 
             one.gpu = (uint32_t)g;
             if (reserves_has_gpu(v, q->gpu[g].uuid)) add_window(w, &one);
         }
+        add_stand_ins(q, v, &r, &one, is_next, w);
+        is_next = false;
     }
 }
 

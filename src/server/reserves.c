@@ -24,6 +24,7 @@ static void reservation_free(struct reservation *v) {
     const char *const all[] = {v->user, v->group, v->node, v->gpus, v->every, v->zone, v->note, v->made_by};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) free((void *)(uintptr_t)all[i]);
     reserve_done(&v->when);
+    free(v->instead);
     free(v);
 }
 
@@ -105,11 +106,17 @@ bool reserves_is_for(const struct reservation *v, const char *user, int64_t now_
     return *v->group ? is_member(v->group, user, now_s) : strcmp(v->user, user) == 0;
 }
 
-bool reserves_has_gpu(const struct reservation *v, const char *uuid) {
+static bool is_listed(const char *list, const char *uuid) {
     size_t n = strlen(uuid);
-    for (const char *at = v->gpus; *at; at += strcspn(at, ","), at += *at == ',')
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
         if (strncmp(at, uuid, n) == 0 && (at[n] == ',' || !at[n])) return true;
     return false;
+}
+
+bool reserves_has_gpu(const struct reservation *v, const char *uuid) { return is_listed(v->gpus, uuid); }
+
+bool reserves_has_instead(const struct reservation *v, const char *uuid) {
+    return v->instead && is_listed(v->instead, uuid);
 }
 
 /* ---- memory ---- */

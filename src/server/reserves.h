@@ -22,6 +22,7 @@ struct reservation {
     const char *note, *made_by;
     bool is_stored;       /* a window counts when it is */
     int64_t last_use_s;   /* somebody of them used or wanted it; 0: not since the server began */
+    char *instead;        /* UUIDs of those that stand in for lost ones now, as in gpus; NULL: none */
     int64_t given_back_s; /* the beginning of the window that was last given back */
 };
 
@@ -46,6 +47,8 @@ struct reservation *reserves_add(struct reserves *r, const struct reservation *f
 void reserves_drop(struct reserves *r, int64_t id);
 
 bool reserves_has_gpu(const struct reservation *v, const char *uuid);
+/* The same, but for those that stand in for lost ones. */
+bool reserves_has_instead(const struct reservation *v, const char *uuid);
 /* "ada", "group lab" */
 void reserves_holder(const struct reservation *v, char *ret, size_t room);
 /* Whether a user of the machine is of them. A group's members are remembered for a minute. */

@@ -96,6 +96,28 @@ def test_a_group_of_the_machine(server, node):
         assert job not in running(again)
 
 
+def test_a_lost_gpu_is_replaced(server, node):
+    """bob's GPU is taken out of service: the other is kept for him instead, until it is put back."""
+    made = reserve(server, **{"from": int(time.time())}, for_s=7200, gpu_ids=["0"], user="bob")
+    uuid, = made["gpu_uuids"]
+    first = node.submit(job_record(("hold",)))["first"]
+    wait_for(lambda: running(node) == [first], "the other GPU is everybody's")
+    assert server.unix("PUT", f"/api/v1/gpus/{uuid}/cordon", {"reason": "fan"}).status == 204
+    told = wait_for(lambda: [e["text"] for e in server.unix("GET", "/api/v1/events").json["events"] if e["kind"] == "reservation_replaced"], "it is told")
+    assert told == [f"reservation {made['id']} of bob has GPU 1 instead of GPU 0"]
+    second = node.submit(job_record(("hold",)))["first"]
+    assert server.unix("DELETE", f"/api/v1/jobs/{first}").status < 300
+    wait_for(lambda: first not in running(node), "its GPU is free")
+    why = wait_for(lambda: "reserved for bob" in (waiting(server).get(second) or {}).get("why", "") and waiting(server)[second]["why"], "the other waits")
+    assert f"reservation {made['id']}" in why
+    with JobNode(server.dir / "run/server/link.sock", books=node.books, gpus=2, owner=("bob", 1001)) as again:
+        his = again.submit(job_record(("hold",)))["first"]
+        wait_for(lambda: his in running(again) and second not in running(again), "bob has the other one")
+        assert server.unix("DELETE", f"/api/v1/gpus/{uuid}/cordon").status == 204
+        assert server.unix("DELETE", f"/api/v1/jobs/{his}").status < 300
+        wait_for(lambda: second in running(again), "and gives it back when his own is there again")
+
+
 @pytest.mark.long
 def test_what_stands_unused_is_everybodys_until_its_user_comes():
     with Server(reserve__unused_min=1) as server, JobNode(server.dir / "run/server/link.sock", gpus=1) as node:
