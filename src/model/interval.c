@@ -97,7 +97,7 @@ static int anchor_take(const char *given, int64_t *ret_s, bool *ret_is_local, in
     *ret_is_local = !ahead;
     snprintf(with_zone, sizeof with_zone, "%s%s", text, *ret_is_local ? "Z" : "");
     int r = moment_parse(with_zone, &ns, e);
-    if (r < 0) return fail(e, r, "\"%.60s\" is no point in time, as in 2026-11-15T18:30:00Z", given);
+    if (r < 0) return fail(e, -EINVAL, "\"%.60s\" is no point in time, as in 2026-11-15T18:30:00Z", given);
     *ret_s = ns / 1000000000;
     *ret_offset_s = 0;
     if (!ahead) return 0;
