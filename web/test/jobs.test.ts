@@ -48,6 +48,7 @@ test('jobs: names, states and ends', () => {
   assert.equal(mood(job({ state: 'held' })), 'waiting');
   assert.equal(endWords(job({ state: 'failed', exit_code: 3 })), 'exit 3');
   assert.equal(endWords(job({ state: 'failed', signal: 9 })), 'signal 9');
+  assert.equal(endWords(job({ state: 'timeout', signal: 15, reason: 'reached its time limit' })), 'reached its time limit');
   assert.equal(endWords(job({ state: 'exit unknown' })), 'ended, nobody knows how');
   assert.equal(endWords(job({ state: 'running', exit_code: 0 })), '');
 });

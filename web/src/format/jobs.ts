@@ -78,6 +78,7 @@ export function ranFor(j: Job, now: number): number | null {
 export function endWords(j: Job): string {
   if (!isOver(j)) return '';
   if (j.text ?? j.state_text) return (j.text ?? j.state_text) as string;
+  if (j.reason) return j.reason; // who ended it says more than the signal that he sent
   if (j.state === 'exit unknown') return 'ended, nobody knows how';
   if (j.signal) return `signal ${j.signal}`;
   return j.exit_code === null ? j.state : `exit ${j.exit_code}`;
