@@ -133,8 +133,8 @@ static int parts_take(const char *count, const char *first, const char *second, 
     if (r < 0) return r;
     if (*other == 'P') return duration_take(other, v, e);
     int64_t end_s = 0;
-    int32_t offset_s;
-    bool is_local;
+    int32_t offset_s = 0;
+    bool is_local = false;
     r = anchor_take(other, &end_s, &is_local, &offset_s, e);
     if (r < 0) return r;
     if (is_local != v->is_local) return fail(e, -EINVAL, "its beginning and its end have offsets, or neither has");
