@@ -91,7 +91,7 @@ class Desk:
         if re.search(r"gpumgr (hold|release)", line):
             before = self.good("gpumgr submit --share 1GiB -- sleep 600").strip()
             return self.good(f"gpumgr submit --share 1GiB --after {before}:any -- true").strip()
-        words = "echo hello" if re.search("gpumgr (wait|logs|attach)", line) else "echo hello; sleep 600"
+        words = "echo hello" if re.search("gpumgr (wait|logs)", line) else "echo hello; sleep 600"
         return self.good(f"gpumgr submit --share 1GiB --ui 8888 -- sh -c '{words}'").strip()
 
     def in_place(self, line):
@@ -102,8 +102,8 @@ class Desk:
         line = line.replace("--user ada", "--user games").replace("--group course", "--group games").replace("> /etc/prometheus/", "> ")
         if "18.3" in line:
             line = line.replace("18.3", self.good("gpumgr submit --share 1GiB --array 1-4 -- sleep 600").strip() + ".3")
-        if re.search(r"\b17\b", line):
-            line = re.sub(r"\b17\b", self.a_job(line), line)
+        if re.search(r"(?<!-)\b17\b", line):  # not the day of a month
+            line = re.sub(r"(?<!-)\b17\b", self.a_job(line), line)
         if "nightly" in line and "submit" not in line:
             self.good('gpumgr submit --cron "0 3 * * *" --name nightly -- true')
         if re.search("service (show|logs|update|suspend|restart|remove) web", line):
@@ -162,7 +162,7 @@ def test_it_does_what_is_printed(desk, example):
         desk.good(line.replace("--for 60", "--for 1"))
 
 
-@pytest.mark.parametrize("page, text", [pytest.param(p, b, id=f"{p}: {b[:30]}") for p, b in blocks() if b.startswith("{")])
+@pytest.mark.parametrize("page, text", [pytest.param(p, b, id=f"{p}: {b[:30]}") for p, b in blocks() if b.startswith("{") and "..." not in b])
 def test_a_file_is_one_that_is_taken(desk, page, text):
     (desk.path / "job.json").write_text(text)
-    desk.good("gpumgr submit --dry-run --file job.json")
+    desk.good("gpumgr submit --dry-run --file job.json" if "command" in json.loads(text) else "gpumgr config --config job.json")
