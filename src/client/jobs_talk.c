@@ -157,22 +157,11 @@ static int submit_all(struct jobs_talk *t, struct jobs_submit *s, const struct j
     return 0;
 }
 
-/* By this the server knows what it has taken already, though its answer did not come. */
-static int make_key(char *ret, size_t room, struct error *e) {
+int jobs_talk_key(char *ret, size_t room, struct error *e) {
     unsigned char bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return fail_errno(e, errno, "getrandom");
     for (size_t i = 0; i < sizeof bytes; i++) snprintf(ret + 2 * i, room - 2 * i, "%02x", bytes[i]);
     return 0;
-}
-
-/* Of these the server makes something else than jobs, and knows no key of theirs. */
-static bool is_kept(const struct jobs_batch *b) {
-    const char *at = b->records.s;
-    for (size_t i = 0; i < b->count; at += b->len[i++]) {
-        struct job_spec spec;
-        if (job_decode(at, b->len[i], &spec, NULL) < 0 || spec.service.count) return true;
-    }
-    return false;
 }
 
 static int check_size(const struct jobs_batch *b, const struct buf *environment, struct error *e) {
@@ -199,14 +188,14 @@ int jobs_talk_submit(const char *dir, const struct jobs_batch *b, int64_t *ret_f
     bool was_there = false;
     int r = look_around(&s, &environment, e);
     if (r >= 0) r = check_size(b, &environment, e);
-    if (r >= 0) r = make_key(s.key, sizeof s.key, e);
+    if (r >= 0) r = jobs_talk_key(s.key, sizeof s.key, e);
     if (r < 0) return r;
-    for (bool can_repeat = !is_kept(b);;) {
+    for (;;) {
         AUTO(jobs_talk_close) struct jobs_talk t = JOBS_TALK_CLOSED;
         r = jobs_talk_open(&t, dir, e);
         was_there |= r >= 0;
         if (r >= 0) r = submit_all(&t, &s, b, ret_first, e);
-        if (r >= 0 || !(can_repeat || r == -EHOSTDOWN) || !may_ask_again(r, was_there, begin_ns)) break;
+        if (r >= 0 || !may_ask_again(r, was_there, begin_ns)) break;
         nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * NS_PER_MS}, NULL);
     }
     if (r == -ECONNRESET || r == -ETIMEDOUT)

@@ -40,4 +40,6 @@ struct jobs_batch {
 };
 void jobs_batch_add(struct jobs_batch *b, const struct buf *record);
 void jobs_batch_done(struct jobs_batch *b);
+/* By such a word the server knows what it has taken already, though its answer did not come. room: 33 at least. */
+int jobs_talk_key(char *ret, size_t room, struct error *e) MUST_CHECK;
 int jobs_talk_submit(const char *dir, const struct jobs_batch *b, int64_t *ret_first, struct error *e) MUST_CHECK;

@@ -114,7 +114,7 @@ static int add(const struct wish *w, const char *dir, struct buf *out, struct er
     char gpus[80], span[100], who[80];
     int r = body_of(w, &body, e);
     if (r < 0) return r;
-    r = server_ask(dir, "POST", "/api/v1/reservations", &body, &answer, e);
+    r = server_ask_once(dir, "POST", "/api/v1/reservations", &body, &answer, e);
     if (r < 0) return r;
     if (w->json) {
         buf_add(out, answer.s, answer.len);

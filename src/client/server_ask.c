@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/instance.h"
 #include "base/json_read.h"
+#include "client/jobs_talk.h"
 #include "net/http_client.h"
 
-enum { CONNECT_MS = 2000, TOTAL_MS = 20000, ANSWER_MAX = 8 << 20 };
+enum { CONNECT_MS = 2000, TOTAL_MS = 20000, ANSWER_MAX = 8 << 20, AGAIN_MS = 100, LOST_MS = 30000 };
 
 struct wanted {
     const char *name;
@@ -61,13 +64,15 @@ static int not_running(struct error *e) {
     return fail(e, -ENOTCONN, "no server is running here; `gpumgr up` starts one");
 }
 
-int server_ask(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
-               struct error *e) {
-    return server_ask_fields(dir, method, path, body, ret, NULL, 0, e);
-}
+struct asking {
+    const char *method, *path, *key; /* key: a header line, or NULL */
+    const struct buf *body;
+    struct http_wanted *wanted;
+    size_t count;
+    bool is_refused; /* it answered */
+};
 
-int server_ask_fields(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
-                      struct http_wanted *wanted, size_t count, struct error *e) {
+static int ask_server(const char *dir, struct asking *a, struct buf *ret, struct error *e) {
     struct instance i;
     char socket_path[300], url[600];
     AUTO(http_answer_done) struct http_answer answer = {0};
@@ -76,27 +81,59 @@ int server_ask_fields(const char *dir, const char *method, const char *path, con
     if (r == -ENOENT) return not_running(e);
     if (r < 0) return r;
     instance_path(&i, socket_path, sizeof socket_path, "server/api.sock");
-    snprintf(url, sizeof url, "http://gpumgr%s", path);
-    const struct http_ask ask = {.method = method,
-                                 .url = url,
-                                 .unix_path = socket_path,
-                                 .headers = {body ? "Content-Type: application/json" : NULL},
-                                 .body = body ? body->s : NULL,
-                                 .body_len = body ? body->len : 0,
-                                 .most = ANSWER_MAX,
-                                 .connect_ms = CONNECT_MS,
-                                 .total_ms = TOTAL_MS,
-                                 .wanted = wanted,
-                                 .wanted_count = count};
+    snprintf(url, sizeof url, "http://gpumgr%s", a->path);
+    const struct http_ask ask = {
+        .method = a->method,
+        .url = url,
+        .unix_path = socket_path,
+        .headers = {a->body ? "Content-Type: application/json" : a->key, a->body ? a->key : NULL},
+        .body = a->body ? a->body->s : NULL,
+        .body_len = a->body ? a->body->len : 0,
+        .most = ANSWER_MAX,
+        .connect_ms = CONNECT_MS,
+        .total_ms = TOTAL_MS,
+        .wanted = a->wanted,
+        .wanted_count = a->count
+    };
     r = http_client_start(e);
     if (r < 0) return r;
     r = http_ask(&ask, &answer, &why);
     if (r == -ECONNREFUSED || r == -ENOENT) return not_running(e);
     if (r < 0) return fail(e, r, "the server does not answer: %s", why.text);
-    if (answer.status >= 300) return refused(&answer, e);
+    a->is_refused = answer.status >= 300;
+    if (a->is_refused) return refused(&answer, e);
     buf_clear(ret);
     buf_add(ret, answer.body.s, answer.body.len);
     return 0;
+}
+
+int server_ask(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
+               struct error *e) {
+    return server_ask_fields(dir, method, path, body, ret, NULL, 0, e);
+}
+
+int server_ask_fields(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
+                      struct http_wanted *wanted, size_t count, struct error *e) {
+    struct asking a = {.method = method, .path = path, .body = body, .wanted = wanted, .count = count};
+    return ask_server(dir, &a, ret, e);
+}
+
+/* Who was never there is not waited for. */
+int server_ask_once(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
+                    struct error *e) {
+    char word[40], line[80];
+    int64_t until_ns = clock_boot_ns() + LOST_MS * NS_PER_MS;
+    bool was_there = false;
+    int r = jobs_talk_key(word, sizeof word, e);
+    if (r < 0) return r;
+    snprintf(line, sizeof line, "Idempotency-Key: %s", word);
+    struct asking a = {.method = method, .path = path, .body = body, .key = line};
+    for (;;) {
+        r = ask_server(dir, &a, ret, e);
+        was_there |= r != -ENOTCONN;
+        if (r >= 0 || a.is_refused || !was_there || clock_boot_ns() >= until_ns) return r;
+        nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * NS_PER_MS}, NULL);
+    }
 }
 
 void server_path(struct buf *ret, const char *before, const char *word, const char *after) {

@@ -17,6 +17,11 @@ struct http_wanted;
 int server_ask_fields(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
                       struct http_wanted *wanted, size_t count, struct error *e) MUST_CHECK;
 
+/* The same; made again while the server is being restarted, by a key by which it does nothing twice (Idempotency-Key). For
+ * routes that know it. */
+int server_ask_once(const char *dir, const char *method, const char *path, const struct buf *body, struct buf *ret,
+                    struct error *e) MUST_CHECK;
+
 /* A field of a flat answer. False: it is not there, or longer than room. */
 bool server_field(const struct buf *answer, const char *name, char *ret, size_t room);
 

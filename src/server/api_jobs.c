@@ -251,15 +251,15 @@ int api_job_submit(struct call *c, struct error *e) {
     bool is_dry = is_true(call_query(c, "dry_run"));
     if (!c->who.user && !is_dry)
         return fail(e, -EACCES, "%s has no account here: hand jobs in with `gpumgr submit`, or sign in", c->who.name);
-    const char *key = http_field(&c->request->head, "idempotency-key");
-    if (key && (!*key || !wire_key_is_good(key)))
-        return fail(e, -EINVAL, "Idempotency-Key: 1 to 64 printable characters without blanks");
+    const char *key;
+    int r = call_key(c, &key, e);
+    if (r < 0) return r;
     struct handing *h = calloc(1, sizeof *h);
     if (!h) abort();
     h->call = c;
-    snprintf(h->key, sizeof h->key, "%s", key ? key : "");
+    snprintf(h->key, sizeof h->key, "%s", key);
     int64_t now_ns = clock_real_ns();
-    int r = job_json_records(body->s, body->len, now_ns, take_record, h, e);
+    r = job_json_records(body->s, body->len, now_ns, take_record, h, e);
     if (r == 0) r = fail(e, -EINVAL, "jobs: there are none");
     if (r > 0) r = check_all(h, now_ns, e);
     if (r < 0 || is_dry) {

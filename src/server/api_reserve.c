@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/json.h"
 #include "server/accounts.h"
 #include "server/api.h"
@@ -330,6 +331,7 @@ static int store_work(struct sql *db, void *ctx, struct error *e) {
 static void stored(void *ctx, int result, const struct error *e) {
     struct change *ch = ctx;
     struct queue *q = ch->call->server->queue;
+    CRASH_POINT();
     if (result >= 0) {
         ch->v->is_stored = true;
         put_reservation(ch->call, &ch->call->out, ch->v);
@@ -342,10 +344,22 @@ static void stored(void *ctx, int result, const struct error *e) {
     free(ch);
 }
 
+/* Its answer got lost: it is given again. */
+static int again(struct call *c, const struct reservation *v, struct error *e) {
+    if (!v->is_stored) return fail(e, -EBUSY, "reservation %lld is just being stored; ask again", (long long)v->id);
+    put_reservation(c, &c->out, v);
+    buf_putc(&c->out, '\n');
+    return 201;
+}
+
 int api_reserve(struct call *c, struct error *e) {
     struct reserves *all = queue_reserves(c->server->queue);
     const char *note = call_field(c, "note");
     struct wish w = {.call = c};
+    int bad = call_key(c, &w.v.ask, e);
+    if (bad < 0) return bad;
+    const struct reservation *old = reserves_asked(all, c->who.name, w.v.ask);
+    if (old) return again(c, old, e);
     w.v.note = note ? note : "";
     w.v.made_by = c->who.name;
     w.v.made_s = now_s();
@@ -378,6 +392,7 @@ static int drop_work(struct sql *db, void *ctx, struct error *e) {
 static void dropped(void *ctx, int result, const struct error *e) {
     struct change *ch = ctx;
     struct queue *q = ch->call->server->queue;
+    CRASH_POINT();
     if (result >= 0) {
         reserves_drop(queue_reserves(q), ch->id);
         queue_reserves_changed(q);

@@ -7,7 +7,9 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/json.h"
+#include "model/wire_job.h"
 #include "net/gzip.h"
 #include "server/routes.h"
 #include "server/server.h"
@@ -142,6 +144,7 @@ void call_pack(struct call *c, struct buf *out) {
 void call_end(struct call *c, int result, const struct error *e) {
     struct http_request *r = c->request;
     int status = result >= 100 ? result : c->out.len ? 200 : 204;
+    CRASH_POINT();
     if (result < 0)
         refuse_errno(c, result, e->text);
     else
@@ -170,6 +173,14 @@ static const char *value_of(const struct route_field *table, char *const *values
 
 const char *call_query(const struct call *c, const char *name) { return value_of(c->route->query, c->query, name); }
 const char *call_field(const struct call *c, const char *name) { return value_of(c->route->body, c->body, name); }
+
+int call_key(const struct call *c, const char **ret, struct error *e) {
+    const char *key = http_field(&c->request->head, "idempotency-key");
+    if (key && (!*key || !wire_key_is_good(key)))
+        return fail(e, -EINVAL, "Idempotency-Key: 1 to 64 printable characters without blanks");
+    *ret = key ? key : "";
+    return 0;
+}
 
 static int number_of(const char *name, const char *text, double least, double most, double otherwise, double *ret,
                      struct error *e) {

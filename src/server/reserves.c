@@ -21,7 +21,7 @@ static char *copy(const char *text) {
 }
 
 static void reservation_free(struct reservation *v) {
-    const char *const all[] = {v->user, v->group, v->node, v->gpus, v->every, v->zone, v->note, v->made_by};
+    const char *const all[] = {v->user, v->group, v->node, v->gpus, v->every, v->zone, v->note, v->made_by, v->ask};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) free((void *)(uintptr_t)all[i]);
     reserve_done(&v->when);
     free(v->instead);
@@ -127,6 +127,12 @@ struct reservation *reserves_find(const struct reserves *r, int64_t id) {
     return NULL;
 }
 
+struct reservation *reserves_asked(const struct reserves *r, const char *who, const char *ask) {
+    for (size_t i = 0; *ask && i < r->count; i++)
+        if (strcmp(r->of[i]->ask, ask) == 0 && strcmp(r->of[i]->made_by, who) == 0) return r->of[i];
+    return NULL;
+}
+
 struct reservation *reserves_add(struct reserves *r, const struct reservation *from) {
     struct reservation *v = calloc(1, sizeof *v),
                        **more = realloc(r->of, (r->count + 1) * sizeof(struct reservation *));
@@ -140,6 +146,7 @@ struct reservation *reserves_add(struct reserves *r, const struct reservation *f
     v->zone = copy(from->zone);
     v->note = copy(from->note);
     v->made_by = copy(from->made_by);
+    v->ask = copy(from->ask);
     if (!v->id) v->id = r->next_id;
     if (v->id >= r->next_id) r->next_id = v->id + 1;
     r->of = more;
@@ -159,11 +166,12 @@ void reserves_drop(struct reserves *r, int64_t id) {
 /* ---- the file ---- */
 
 int reserves_store(struct sql *db, const struct reservation *v, struct error *e) {
-    int r = sql_do(db, e,
-                   "INSERT INTO reservations(id,user,grp,node,gpus,every,zone,note,made_by,made,begins,length,until)"
-                   " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                   "issssssssiiii", v->id, v->user, v->group, v->node, v->gpus, v->every, v->zone, v->note, v->made_by,
-                   v->made_s, v->when.from_s, v->when.length_s, v->when.until_s);
+    int r =
+        sql_do(db, e,
+               "INSERT INTO reservations(id,user,grp,node,gpus,every,zone,note,made_by,ask,made,begins,length,until)"
+               " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+               "isssssssssiiii", v->id, v->user, v->group, v->node, v->gpus, v->every, v->zone, v->note, v->made_by,
+               v->ask, v->made_s, v->when.from_s, v->when.length_s, v->when.until_s);
     return r < 0 ? r : 0;
 }
 
@@ -180,10 +188,10 @@ struct load {
 /* The columns of a text are good until the next row. */
 static int load_row(const struct sql_row *row, void *ctx, struct error *e) {
     struct load *l = ctx;
-    char *text[8];
-    struct reservation v = {.id = sql_row_int(row, 0), .made_s = sql_row_int(row, 9), .is_stored = true};
+    char *text[9];
+    struct reservation v = {.id = sql_row_int(row, 0), .made_s = sql_row_int(row, 10), .is_stored = true};
     struct error why;
-    for (int i = 0; i < 8; i++) text[i] = copy(sql_row_text(row, i + 1));
+    for (size_t i = 0; i < ARRAY_LEN(text); i++) text[i] = copy(sql_row_text(row, (int)i + 1));
     v.user = text[0];
     v.group = text[1];
     v.node = text[2];
@@ -192,13 +200,14 @@ static int load_row(const struct sql_row *row, void *ctx, struct error *e) {
     v.zone = text[5];
     v.note = text[6];
     v.made_by = text[7];
+    v.ask = text[8];
     v.when = (struct reserve){
-        .from_s = sql_row_int(row, 10), .length_s = sql_row_int(row, 11), .until_s = sql_row_int(row, 12)};
+        .from_s = sql_row_int(row, 11), .length_s = sql_row_int(row, 12), .until_s = sql_row_int(row, 13)};
     if (reserves_parse(v.every, v.zone, &v.when, &why) < 0) /* the machine may have lost its time zones */
         log_line(LOG_WARN, "reservation", -1, "reservation %lld is left out: %s", (long long)v.id, why.text);
     else
         reserves_add(l->r, &v);
-    for (int i = 0; i < 8; i++) free(text[i]);
+    for (size_t i = 0; i < ARRAY_LEN(text); i++) free(text[i]);
     return 0;
 }
 
@@ -209,10 +218,11 @@ static int load_work(struct sql *db, void *ctx, struct error *e) {
         r = sql_int(db, &l->r->next_id, e,
                     "SELECT COALESCE(MAX(seq),0)+1 FROM sqlite_sequence WHERE name='reservations'", "");
     if (r >= 0)
-        r = sql_each(db, load_row, l, e,
-                     "SELECT id,user,grp,node,gpus,every,zone,note,made_by,made,begins,length,until FROM reservations"
-                     " ORDER BY id",
-                     "");
+        r = sql_each(
+            db, load_row, l, e,
+            "SELECT id,user,grp,node,gpus,every,zone,note,made_by,ask,made,begins,length,until FROM reservations"
+            " ORDER BY id",
+            "");
     return r < 0 ? r : 0;
 }
 

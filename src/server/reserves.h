@@ -20,6 +20,7 @@ struct reservation {
     const char *node, *gpus;  /* UUIDs with commas */
     const char *every, *zone; /* as they were given, or "" */
     const char *note, *made_by;
+    const char *ask;      /* his key, by which it is known if the answer got lost; "": none */
     bool is_stored;       /* a window counts when it is */
     int64_t last_use_s;   /* somebody of them used or wanted it; 0: not since the server began */
     char *instead;        /* UUIDs of those that stand in for lost ones now, as in gpus; NULL: none */
@@ -42,6 +43,8 @@ void reserves_done(struct reserves *r);
 int reserves_parse(const char *every, const char *zone, struct reserve *ret, struct error *e) MUST_CHECK;
 
 struct reservation *reserves_find(const struct reserves *r, int64_t id);
+/* What this one asked for by that key before; NULL: nothing, or no key. */
+struct reservation *reserves_asked(const struct reserves *r, const char *who, const char *ask);
 /* A copy of what is given, with a number. */
 struct reservation *reserves_add(struct reserves *r, const struct reservation *from);
 void reserves_drop(struct reserves *r, int64_t id);

@@ -14,8 +14,8 @@ int service_store_life(struct sql *db, int64_t id, const void *life, size_t len,
 }
 
 int service_store_revision(struct sql *db, const struct service_revision_row *v, struct error *e) {
-    int r = sql_do(db, e, "INSERT OR REPLACE INTO service_revisions VALUES(?,?,?,?,?,?)", "iiisbb", v->service,
-                   (int64_t)v->number, v->made_ns, v->by, v->record, v->record_len, v->seal, v->seal_len);
+    int r = sql_do(db, e, "INSERT OR REPLACE INTO service_revisions VALUES(?,?,?,?,?,?,?)", "iiisbbs", v->service,
+                   (int64_t)v->number, v->made_ns, v->by, v->record, v->record_len, v->seal, v->seal_len, v->ask);
     return r < 0 ? r : 0;
 }
 
@@ -50,7 +50,8 @@ static int tell_revision(const struct sql_row *row, void *ctx, struct error *e) 
     struct service_revision_row v = {.service = sql_row_int(row, 0),
                                      .number = (uint32_t)sql_row_int(row, 1),
                                      .made_ns = sql_row_int(row, 2),
-                                     .by = sql_row_text(row, 3)};
+                                     .by = sql_row_text(row, 3),
+                                     .ask = sql_row_text(row, 6)};
     v.record = sql_row_blob(row, 4, &v.record_len);
     v.seal = sql_row_blob(row, 5, &v.seal_len);
     return r->revision(r->ctx, &v, e);
@@ -62,7 +63,8 @@ int service_store_read(struct sql *db, const struct service_reader *reader, int6
                      "SELECT id,name,uid,user,account,node,origin,made,life FROM services ORDER BY id", "");
     if (r >= 0)
         r = sql_each(db, tell_revision, ctx, e,
-                     "SELECT service,number,made,by,record,seal FROM service_revisions ORDER BY service,number", "");
+                     "SELECT service,number,made,by,record,seal,ask FROM service_revisions ORDER BY service,number",
+                     "");
     if (r >= 0)
         r = sql_int(db, ret_last, e, "SELECT coalesce(max(seq),0) FROM sqlite_sequence WHERE name='services'", "");
     return r < 0 ? r : 0;

@@ -18,7 +18,7 @@ struct service_row {
 struct service_revision_row {
     int64_t service, made_ns;
     uint32_t number;
-    const char *by; /* who handed it in */
+    const char *by, *ask; /* who handed it in; by which key (queue_ask_text), "" by none */
     const void *record, *seal;
     size_t record_len, seal_len;
 };

@@ -33,6 +33,7 @@ struct service_revision *service_revision_of(const struct service_one *o, uint32
 
 static void revision_free(struct service_revision *v) {
     free(v->by);
+    free(v->ask);
     buf_done(&v->record);
     buf_done(&v->seal);
     free(v);
@@ -106,6 +107,7 @@ int service_revision_add(struct service_one *o, const struct service_revision_ro
     v->number = row->number;
     v->made_ns = row->made_ns;
     v->by = copy(row->by);
+    v->ask = copy(row->ask);
     v->is_stored = is_stored;
     buf_add(&v->record, row->record, row->record_len);
     buf_add(&v->seal, row->seal, row->seal_len);

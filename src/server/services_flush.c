@@ -18,7 +18,7 @@ struct item {
     uint32_t trim, but, nor;
     struct service_revision_row *revision; /* that are not stored yet; their bytes lie in blobs */
     struct buf *record, *seal;
-    char **by;
+    char **by, **ask;
     size_t revisions;
     struct service_ack *acks;
 };
@@ -33,11 +33,13 @@ static void item_free(struct item *it) {
         buf_done(&it->record[i]);
         buf_done(&it->seal[i]);
         free(it->by[i]);
+        free(it->ask[i]);
     }
     free(it->revision);
     free(it->record);
     free(it->seal);
     free(it->by);
+    free(it->ask);
     buf_done(&it->texts);
     buf_done(&it->life);
     free(it);
@@ -74,6 +76,7 @@ static void take_revisions(struct service_one *o, struct item *it) {
     it->record = room_for(o->revisions, sizeof *it->record);
     it->seal = room_for(o->revisions, sizeof *it->seal);
     it->by = room_for(o->revisions, sizeof *it->by);
+    it->ask = room_for(o->revisions, sizeof *it->ask);
     for (size_t i = 0; i < o->revisions; i++) {
         const struct service_revision *v = o->revision[i];
         if (v->is_stored) continue;
@@ -81,11 +84,13 @@ static void take_revisions(struct service_one *o, struct item *it) {
         buf_add(&it->record[n], v->record.s, v->record.len);
         buf_add(&it->seal[n], v->seal.s, v->seal.len);
         it->by[n] = strdup(v->by);
-        if (!it->by[n]) abort();
+        it->ask[n] = strdup(v->ask);
+        if (!it->by[n] || !it->ask[n]) abort();
         it->revision[n] = (struct service_revision_row){.service = o->id,
                                                         .made_ns = v->made_ns,
                                                         .number = v->number,
                                                         .by = it->by[n],
+                                                        .ask = it->ask[n],
                                                         .record = it->record[n].s,
                                                         .record_len = it->record[n].len,
                                                         .seal = it->seal[n].s,
@@ -124,27 +129,37 @@ static struct item *item_new(struct service_one *o) {
     return it;
 }
 
-static void acknowledge(struct item *it, int result, const struct error *e) {
-    while (it->acks) {
-        struct service_ack *a = it->acks;
-        it->acks = a->next;
+static void acknowledge(struct service_ack **acks, int result, const struct error *e) {
+    while (*acks) {
+        struct service_ack *a = *acks;
+        *acks = a->next;
         a->done(a->ctx, result, e);
         free(a);
     }
 }
 
-static void written(struct services *s, struct item *it, int result) {
+/* Whoever wanted something of it while its last word was being written hears what became of it. */
+static void leave(struct services *s, struct service_one *o, int result, const struct error *e) {
+    struct service_ack *late = o->acks;
+    struct error gone;
+    o->acks = NULL;
+    if (result >= 0) fail(&gone, -ENOENT, "service %s was removed", o->name);
+    service_one_drop(s, o);
+    acknowledge(&late, result >= 0 ? -ENOENT : result, result >= 0 ? &gone : e);
+}
+
+static void written(struct services *s, struct item *it, int result, const struct error *e) {
     struct service_one *o = service_by_id(s, it->id);
     if (!o) return;
     if (result < 0) {
         if (it->is_new) /* nobody was told of it */
-            service_one_drop(s, o);
+            leave(s, o, result, e);
         else
             o->is_dirty = true;
         return;
     }
     if (it->is_drop) {
-        service_one_drop(s, o);
+        leave(s, o, result, e);
         return;
     }
     if (!o->is_stored) o->wants_settle = true;
@@ -166,8 +181,8 @@ static void write_done(void *ctx, int result, const struct error *e) {
     while (w->items) {
         struct item *it = w->items;
         w->items = it->next;
-        written(s, it, result);
-        acknowledge(it, result, e);
+        written(s, it, result, e);
+        acknowledge(&it->acks, result, e);
         item_free(it);
     }
     free(w);
@@ -209,12 +224,14 @@ static int spawn_work(struct sql *db, void *ctx, int64_t job, struct error *e) {
     AUTO(buf_done) struct buf life = {0};
     service_made(&p->life, job, p->revision);
     service_encode(&p->life, &life);
+    CRASH_POINT();
     return service_store_life(db, p->id, life.s, life.len, e);
 }
 
 static void spawn_done(void *ctx, int result, int64_t first, const struct error *e) {
     struct spawning *p = ctx;
     struct service_one *o = service_by_id(p->services, p->id);
+    CRASH_POINT();
     if (o) {
         o->is_spawning = false;
         if (result < 0) {

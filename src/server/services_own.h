@@ -15,7 +15,7 @@
 struct service_revision {
     uint32_t number;
     int64_t made_ns;
-    char *by;
+    char *by, *ask;
     struct buf record, seal;
     struct job_spec spec; /* points into the record, and rules into the spec */
     struct service_spec rules;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash_point.h"
 #include "server/services_own.h"
 
 struct taking {
@@ -14,6 +15,7 @@ struct taking {
     char user[64];
     char *account, *node;
     enum queue_origin origin;
+    char ask[QUEUE_ASK];
     int64_t id; /* of what it became */
     queue_submitted_fn done;
     void *ctx;
@@ -87,6 +89,7 @@ static int check(const struct taking *t, struct job_spec *spec, struct service_s
 
 static void stored(void *ctx, int result, const struct error *e) {
     struct taking *t = ctx;
+    CRASH_POINT();
     t->done(t->ctx, result, t->id, e);
     taking_free(t);
 }
@@ -137,14 +140,32 @@ static int make_revision(struct taking *t, struct service_one *o, const struct s
     return 0;
 }
 
+/* Taken before, by an answer that got lost: the same answer, when the file has it. */
+static bool is_known(struct taking *t) {
+    struct services *s = t->services;
+    for (size_t i = 0; *t->ask && i < s->count; i++) {
+        if (s->of[i]->is_leaving) continue;
+        for (size_t k = 0; k < s->of[i]->revisions; k++) {
+            if (strcmp(s->of[i]->revision[k]->ask, t->ask) != 0) continue;
+            t->id = s->of[i]->id;
+            add_ack(s->of[i], t);
+            service_touch(s, s->of[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
 static int finish(struct taking *t, struct error *e) {
     struct job_spec spec;
     struct service_spec rules;
     struct service_one *old = NULL;
+    if (is_known(t)) return 0;
     int r = check(t, &spec, &rules, &old, e); /* much may have happened while the node looked */
     if (r < 0) return r;
     struct service_revision_row v = {.made_ns = clock_real_ns(),
                                      .by = *t->account ? t->account : t->user,
+                                     .ask = t->ask,
                                      .record = t->record.s,
                                      .record_len = t->record.len,
                                      .seal = t->seal.s,
@@ -155,6 +176,7 @@ static int finish(struct taking *t, struct error *e) {
 static void tried(void *ctx, int result, const char *sentence) {
     struct taking *t = ctx;
     struct error e;
+    CRASH_POINT();
     int r = result < 0 ? fail(&e, result, "%s", sentence) : finish(t, &e);
     if (r >= 0) return;
     t->done(t->ctx, r, 0, &e);
@@ -183,6 +205,8 @@ int services_take(void *ctx, const struct queue_submit *from, queue_submitted_fn
     snprintf(t->user, sizeof t->user, "%s", in->user);
     buf_add(&t->record, in->record, in->record_len);
     buf_add(&t->seal, in->seal, in->seal_len);
+    queue_ask_text(from, t->ask);
+    if (is_known(t)) return 0;
     struct job_spec spec;
     struct service_spec rules;
     struct service_one *old = NULL;

@@ -120,6 +120,10 @@ static const char *const steps[] = {
     "  SELECT job, element, attempt, gpu, granted, ended FROM part WHERE gpu<>'';"
     "CREATE TABLE curves(job INTEGER NOT NULL, element INTEGER NOT NULL, attempt INTEGER NOT NULL, body BLOB NOT NULL,"
     "  PRIMARY KEY(job, element, attempt)) WITHOUT ROWID;",
+
+    /* What a revision of a service, or a reservation, was asked for by, as with jobs. */
+    "ALTER TABLE service_revisions ADD COLUMN ask TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE reservations ADD COLUMN ask TEXT NOT NULL DEFAULT '';",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }
