@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "model/wire_notice.h"
@@ -161,10 +162,12 @@ static void *say(void *arg) {
     struct notice *n = arg;
     struct error e = {0};
     int r = 0;
+    CRASH_POINT();
     if (n->order >= 0)
         r = run_command(n->order, &e);
     else if (terminal_tell(n->uid, n->text) == 0)
         r = fail(&e, -EAGAIN, "he sits at no terminal now");
+    CRASH_POINT();
     if (n->id) answer(n->id, r, e.text);
     if (n->order >= 0) close(n->order);
     free(n);

@@ -107,13 +107,11 @@ int runs_open(struct runs *r, const struct instance *where, struct error *e) {
     return 0;
 }
 
+/* With all that is in it: whoever was killed while he wrote left half a file of another name. */
 static void remove_run(const char *dir) {
-    static const char *const files[] = {"run", "state", "log", "pty", "ui", RUNS_REFUSED};
-    char path[700];
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
-        unlink(path);
-    }
+    DIR *d = opendir(dir);
+    for (struct dirent *entry; d && (entry = readdir(d));) (void)unlinkat(dirfd(d), entry->d_name, 0);
+    if (d) closedir(d);
     rmdir(dir);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/log.h"
 #include "server/link_own.h"
 
@@ -95,6 +96,7 @@ int link_order(struct links *l, struct live_node *n, struct wire_order *o, link_
 int link_send(struct links *l, struct live_node *n, const struct buf *frames, struct error *e) {
     struct link *link = n->link;
     if (!link) return fail(e, -ENOTCONN, "node %s is not connected", n->name);
+    CRASH_POINT();
     bufferevent_write(link->bev, frames->s, frames->len);
     return 0;
 }

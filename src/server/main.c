@@ -378,6 +378,7 @@ static int serve_main(int argc, char **argv) {
     struct error e;
     log_open("server", LOG_INFO);
     CRASH_POINT_AS("server");
+    CRASH_POINT_CALLS(true);
     if (argc != 4) {
         log_line(LOG_ERROR, "usage", -1, "serve DIR SETTINGS_FILE HEART_FD: started by gpumgr up and gpumgr server");
         return 2;

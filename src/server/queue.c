@@ -421,6 +421,7 @@ static void came(void *ctx, struct live_node *n) {
     for (size_t i = 0; i < q->gpus; i++) /* what it said in another session may be over */
         if (strcmp(q->gpu[i].node, n->name) == 0) q->gpu[i].is.verdict = OCCUPANCY_UNKNOWN;
     queue_tell_runs(q, n);
+    queue_letters_node(q, n->name);
     queue_tell_wanted(q, n);
     queue_want_pass(q);
 }
@@ -430,6 +431,7 @@ static void left(void *ctx, struct live_node *n) {
     q->is_gpus_old = true;
     queue_asks_end(q, n->name, 0);
     queue_staged_end(q, n->name, 0);
+    queue_letters_node(q, n->name);
     queue_want_pass(q);
 }
 

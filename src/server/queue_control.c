@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash_point.h"
 #include "base/log.h"
 #include "server/queue_own.h"
 
@@ -95,6 +96,7 @@ int queue_control(struct queue *q, const struct queue_who *who, const struct que
     /* Who may not be an administrator cannot push past the others. */
     if (o->verb == WIRE_PRIORITY && !who->is_admin && o->value > j->spec.priority)
         return fail(e, -EACCES, "priority: only an administrator can raise it above %d", j->spec.priority);
+    CRASH_POINT();
     int r = apply(q, j, o, element, e);
     if (r < 0) return r;
     queue_want_pass(q);
@@ -117,6 +119,7 @@ static void answered(void *ctx, int result, const struct error *e) {
     struct wire_job_result out = {.request = a->request, .result = result < 0 ? result : 0};
     struct error ignored;
     if (result < 0) snprintf(out.text, sizeof out.text, "%s", e->text);
+    CRASH_POINT();
     wire_put_job_result(&b, WIRE_JOB_CONTROLLED, &out);
     if (n) (void)!link_send(a->queue->links, n, &b, &ignored);
     free(a);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash_point.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "model/wire_notice.h"
@@ -195,6 +196,7 @@ static struct {
 static void landed(void *ctx) {
     struct flight *f = ctx;
     struct letter *l = f->queue->is_stopping ? NULL : find(f->queue, f->id);
+    CRASH_POINT();
     if (l) {
         struct queue *q = f->queue;
         settle(q, l, f->result, f->error.text);
@@ -206,7 +208,9 @@ static void landed(void *ctx) {
 
 static void *fly(void *ctx) {
     struct flight *f = ctx;
+    CRASH_POINT();
     f->result = f->way->send(&f->settings, f->body, strlen(f->body), &f->error);
+    CRASH_POINT();
     pthread_mutex_lock(&gate.lock);
     if (!gate.is_closed) loop_post(f->queue->loop, landed, f);
     pthread_mutex_unlock(&gate.lock);
@@ -260,9 +264,9 @@ static void asking_done(void *ctx, int result, const struct error *e) {
     AUTO(buf_done) struct buf b = {0};
     struct error none;
     struct letter *l = a->queue->is_stopping ? NULL : find(a->queue, a->id);
-    if (l && result < 0) {
+    if (l && l->is_under_way && result < 0) {
         settle(a->queue, l, result, e->text);
-    } else if (l) {
+    } else if (l && l->is_under_way) {
         struct live_node *n = live_find_node(a->queue->live, l->is.node);
         put_notice(l, &a->seal, &b);
         if (!n || link_send(a->queue->links, n, &b, &none) < 0) l->until_ns = 1; /* the next tick says so */
@@ -287,8 +291,19 @@ int queue_take_noticed(struct queue *q, struct live_node *n, const struct wire_f
     int r = wire_get_noticed(f, &answer, e);
     if (r < 0) return r;
     struct letter *l = find(q, (int64_t)answer.id);
+    CRASH_POINT();
     if (l && !l->to && l->is_under_way && strcmp(l->is.node, n->name) == 0) settle(q, l, answer.result, answer.text);
     return 0;
+}
+
+/* Its session begins or ends: what it was asked for is answered by nobody any more, and is asked for again at once. */
+void queue_letters_node(struct queue *q, const char *node) {
+    for (struct letter *l = q->letters ? q->letters->first : NULL; l; l = l->next) {
+        if (l->to || strcmp(l->is.node, node) != 0) continue;
+        q->letters->under_way -= l->is_under_way;
+        l->is_under_way = false;
+        l->due_ns = 0;
+    }
 }
 
 /* ---- time ---- */
@@ -315,6 +330,7 @@ static void begin(struct queue *q, struct letter *l, int64_t now_ns) {
         l->due_ns = now_ns + NODE_AGAIN_NS;
         return;
     }
+    CRASH_POINT();
     l->is_under_way = true;
     q->letters->under_way++;
     int r = l->to ? send_out(q, l, &e) : send_to_node(q, l, &e);

@@ -12,6 +12,7 @@ void queue_letter_stored(struct queue *q, const struct letter_row *l); /* its te
 int queue_take_noticed(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;
 int queue_letters_load(struct queue *q, struct sql *db, struct error *e) MUST_CHECK;
 void queue_letters_tick(struct queue *q);
+void queue_letters_node(struct queue *q, const char *node); /* its session begins or ends */
 void queue_letters_done(struct queue *q);
 
 /* Of a job: what was not taken yet, and why; "": nothing. */

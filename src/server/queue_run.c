@@ -127,6 +127,7 @@ void queue_run_stop(struct queue *q, struct queue_run *r, enum job_reason why) {
 static void stop_sent(void *ctx, int result, const struct error *e) {
     struct stopping *s = ctx;
     const struct queue_run *r = queue_run_find(s->queue, &s->key);
+    CRASH_POINT();
     if (r) queue_send_stop(s->queue, r);
     free(s);
 }
@@ -350,6 +351,7 @@ void queue_tell_runs(struct queue *q, struct live_node *n) {
         for (const struct queue_run *r = q->job[i]->runs; r; r = r->next)
             if (is_of(q->job[i], r, n)) wire_add_run_key(&b, &r->of.key);
     wire_end(&b, from);
+    CRASH_POINT();
     if (link_send(q->links, n, &b, &e) < 0) return;
     for (size_t i = 0; i < q->count; i++)
         for (const struct queue_run *r = q->job[i]->runs; r; r = r->next)

@@ -67,6 +67,7 @@ int state_run(struct state *s, state_work_fn work, void *ctx, struct error *e) {
 
 static void finish(void *arg) {
     struct job *j = arg;
+    CRASH_POINT();
     j->done(j->ctx, j->result, &j->error);
     free(j);
 }
@@ -75,7 +76,9 @@ static void finish(void *arg) {
 static void do_one(struct sql *db, struct job *j) {
     j->result = sql_script(db, "SAVEPOINT job", &j->error);
     if (j->result < 0) return;
+    CRASH_POINT();
     j->result = j->work(db, j->ctx, &j->error);
+    CRASH_POINT();
     if (j->result < 0) (void)!sql_script(db, "ROLLBACK TO job", NULL);
     int r = sql_script(db, "RELEASE job", j->result < 0 ? NULL : &j->error);
     if (r < 0 && j->result >= 0) j->result = r;
@@ -121,6 +124,7 @@ static struct job *take_batch(struct state *s) {
 
 static void *store_thread(void *arg) {
     struct state *s = arg;
+    CRASH_POINT_CALLS(true);
     for (struct job *batch; (batch = take_batch(s));) do_batch(s, batch);
     return NULL;
 }

@@ -427,6 +427,7 @@ int main(int argc, char **argv) {
         return EXIT_INPUT;
     }
     CRASH_POINT_AS("shim");
+    CRASH_POINT_CALLS(true);
     if (prepare(argv, &e) < 0) {
         fprintf(stderr, "gpumgr-shim: %s\n", e.text);
         return EXIT_INPUT;
