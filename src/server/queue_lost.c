@@ -2,7 +2,8 @@
  *
  * One that is to end, and whose machine is away, is given up after a while, or when somebody insists: its exit is unknown, and
  * said so. Its GPUs are given to nobody meanwhile, for they are not here; when the machine comes back after all, it tells of
- * every run it has, and one that is over in our file is ended there before its GPUs count as free.
+ * every run it has, and one that is over in our file is ended there before its GPUs count as free. One that nobody wants to end
+ * may well go on there: it stays what it was, and says since when nobody knows.
  *
  * One of a number that our file has never had belongs to another server's queue, or to a file that was lost. Nobody here could
  * cancel or account for it: with jobs.end_unknown it is ended, else it goes on, its GPUs stay its own, and an event says so. */
@@ -14,6 +15,8 @@
 
 #include "base/number.h"
 #include "server/queue_own.h"
+
+#define AWAY_SAID_NS (5 * NS_PER_S) /* a node that is started anew is back by then */
 
 /* ---- machines that do not come back ---- */
 
@@ -38,17 +41,44 @@ static void give_up(struct queue *q, struct queue_run *r, int64_t for_ns) {
     queue_run_end(q, r, &w);
 }
 
+/* Whoever looks at it sees why nothing moves; after a while people are told. What its node says when it is back replaces it. */
+static void say_away(struct queue *q, struct queue_run *r, int64_t for_ns) {
+    struct event ev = {.boot_ns = clock_boot_ns(), .real_ns = clock_real_ns(), .severity = EVENT_WARNING, .device = -1};
+    char age[32], text[sizeof r->of.text];
+    int64_t most_ns = q->settings->jobs_lost_s * NS_PER_S;
+    if (for_ns < AWAY_SAID_NS || r->job->origin == QUEUE_BY_WATCHMEN) return;
+    number_age(for_ns, age, sizeof age);
+    snprintf(
+        text, sizeof text,
+        "%.60s has been away for %s: whether it still runs there is not known; `gpumgr cancel --force` gives it up",
+        r->job->node, age);
+    if (strcmp(text, r->of.text) != 0) {
+        memcpy(r->of.text, text, sizeof text);
+        r->job->is_changed = true;
+    }
+    if (r->is_away_said || !most_ns || for_ns < most_ns) return;
+    r->is_away_said = true;
+    snprintf(ev.kind, sizeof ev.kind, "job_away");
+    snprintf(ev.text, sizeof ev.text, "job %lld: %.140s", (long long)r->job->id, text);
+    if (q->on_event) q->on_event(q->event_ctx, r->job->node, &ev);
+}
+
 void queue_lost_tick(struct queue *q, int64_t now_ns) {
     int64_t most_ns = q->settings->jobs_lost_s * NS_PER_S;
     for (size_t i = 0; i < q->count; i++)
         for (struct queue_run *r = q->job[i]->runs, *next; r; r = next) {
             next = r->next;
-            if (r->stop == JOB_BY_ITSELF || !r->is_stored || !is_away(q, q->job[i])) {
+            if (!r->is_stored || !is_away(q, q->job[i])) {
                 r->away_ns = 0;
+                r->is_away_said = false;
                 continue;
             }
             if (!r->away_ns) r->away_ns = now_ns;
-            if (most_ns && now_ns - r->away_ns >= most_ns) give_up(q, r, now_ns - r->away_ns);
+            int64_t for_ns = now_ns - r->away_ns;
+            if (r->stop == JOB_BY_ITSELF)
+                say_away(q, r, for_ns);
+            else if (most_ns && for_ns >= most_ns)
+                give_up(q, r, for_ns);
         }
 }
 

@@ -38,7 +38,8 @@ struct queue_run {
     bool is_touched; /* the file says something else */
     uint16_t gpus;
     int64_t granted_ns, wait_ns;
-    int64_t away_ns;         /* boot clock: since when it is to end on a machine that is away; 0: it is not */
+    int64_t away_ns;         /* boot clock: since when its machine is away; 0: it is not */
+    bool is_away_said;       /* as an event */
     struct wire_figures now; /* as the node told last; key.attempt 0: not yet. What lasts of it is in `of`, too */
     struct curve *curve;     /* what it used over its time (queue_curves.h), owned; NULL: nothing was told */
     bool is_curve_new;       /* the file has less of it */
