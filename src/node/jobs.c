@@ -107,6 +107,7 @@ void jobs_put(struct uplink *u, size_t most_bytes) {
     quieten(self.to_main);
     pthread_mutex_lock(&self.lock);
     if (uplink_queued(u) < most_bytes && self.out.len) {
+        CRASH_POINT();
         buf_add(&u->out, self.out.s, self.out.len);
         buf_clear(&self.out);
     }
@@ -144,6 +145,7 @@ static void on_stored(const struct wire_frame *f) {
     struct wire_run_key k;
     if (wire_get_stored(f, &k, NULL) < 0) return;
     struct run *run = runs_find(&jobs_own.runs, &k);
+    CRASH_POINT();
     if (run && run->said.state == RUN_ENDED) run_keep(&jobs_own.runs, run);
 }
 
@@ -277,6 +279,7 @@ static void on_wake(int64_t now_ns) {
     pthread_mutex_unlock(&self.lock);
     jobs_own.starting.grace_ns = jobs_own.settings.jobs_grace_s * NS_PER_S;
     if (is_down) calls_link_down();
+    if (is_down) jobs_grants_drop();
     if (is_welcome) jobs_figures_now(now_ns);
     if (is_welcome) each_run(say_again, now_ns);
     for (size_t at = 0; at < in.len;) {
@@ -291,6 +294,7 @@ static void on_time(int64_t now_ns) {
     each_run(jobs_look_after, now_ns);
     if (now_ns >= self.round_ns) {
         self.round_ns = now_ns + ROUND_NS;
+        jobs_grant_again();
         each_run(jobs_judge, now_ns);
         jobs_figures(now_ns);
     }
@@ -319,12 +323,13 @@ static int wait_ms(int64_t at_ns, int64_t now_ns) {
 static void *run_thread(void *arg) {
     struct epoll_event ev[EVENTS_MAX];
     pthread_setname_np(pthread_self(), "jobs");
+    CRASH_POINT_CALLS(true);
     clock_be_prompt();
     each_run(jobs_mind_found, clock_boot_ns());
     for (;;) {
         int64_t now_ns = clock_boot_ns(), next_ns = calls_tick(now_ns);
         if (self.tidy_ns < next_ns) next_ns = self.tidy_ns;
-        if (jobs_own.runs.count && self.round_ns < next_ns) next_ns = self.round_ns;
+        if ((jobs_own.runs.count || jobs_has_postponed()) && self.round_ns < next_ns) next_ns = self.round_ns;
         if (jobs_has_orphan()) next_ns = now_ns + ORPHAN_AGAIN_NS;
         int n = epoll_wait(jobs_own.epoll, ev, EVENTS_MAX, wait_ms(next_ns, now_ns));
         now_ns = clock_boot_ns();
@@ -354,8 +359,10 @@ int jobs_open(const struct instance *where, const struct settings *s, const char
     jobs_own.starting.settings_path = settings_path;
     jobs_own.settings = *s;
     jobs_own.starting.grace_ns = s->jobs_grace_s * NS_PER_S;
+    CRASH_POINT_CALLS(true);
     int r = open_all(where, e);
     if (r >= 0) runs_each_on_disk(&jobs_own.runs, jobs_adopt, NULL);
+    CRASH_POINT_CALLS(false);
     return r;
 }
 

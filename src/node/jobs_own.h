@@ -33,6 +33,9 @@ size_t jobs_said_bytes(void);
 
 /* What the server says. */
 void jobs_grant(const struct wire_frame *f);
+void jobs_grant_again(void); /* those that found no room on the disk */
+bool jobs_has_postponed(void);
+void jobs_grants_drop(void); /* the session is over: the next one grants them again */
 void jobs_stop(const struct wire_frame *f);
 /* Says where a run stands, to the server and to whoever follows it. */
 void jobs_tell(const struct run *run);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
@@ -146,6 +147,63 @@ static void start_run(struct run *run) {
     state_changed(run); /* the shim may have been faster than the watch on what it writes */
 }
 
+/* ---- runs for which the disk has no room ---- */
+
+/* A full disk is the machine's trouble and not the job's: it keeps its GPUs and begins when there is room. Nothing of it is on the
+ * disk; whoever asks before hears that it is absent, and grants it again. */
+struct postponed {
+    struct postponed *next;
+    struct wire_run_key key;
+    struct buf frame;
+};
+static struct postponed *postponed;
+
+static bool drop_postponed(const struct wire_run_key *k) {
+    for (struct postponed **at = &postponed; *at; at = &(*at)->next) {
+        struct postponed *p = *at;
+        if (memcmp(&p->key, k, sizeof *k) != 0) continue;
+        *at = p->next;
+        buf_done(&p->frame);
+        free(p);
+        return true;
+    }
+    return false;
+}
+
+static void postpone(const struct wire_frame *f, const struct wire_run_key *k, const struct error *why) {
+    struct wire_run said = {.key = *k, .state = RUN_STARTING, .gpu_ratio = NAN, .cpu_ratio = NAN};
+    struct postponed *p = calloc(1, sizeof *p);
+    if (!p) abort();
+    if (!drop_postponed(k)) log_line(LOG_ERROR, "run", -1, "a run waits for room on the disk: %s", why->text);
+    p->key = *k;
+    size_t from = wire_begin(&p->frame, (enum wire_type)f->type);
+    buf_add(&p->frame, f->body, f->len);
+    wire_end(&p->frame, from);
+    p->next = postponed;
+    postponed = p;
+    snprintf(said.text, sizeof said.text, "waits for room on the disk of its machine: %.160s", why->text);
+    jobs_say_run(&said);
+}
+
+/* Each is tried; whoever finds no room is back on the list. */
+void jobs_grant_again(void) {
+    struct postponed *all = postponed;
+    struct wire_frame f;
+    postponed = NULL;
+    for (struct postponed *p = all, *next; p; p = next) {
+        next = p->next;
+        if (wire_frame(p->frame.s, p->frame.len, &f, NULL) > 0) jobs_grant(&f);
+        buf_done(&p->frame);
+        free(p);
+    }
+}
+
+bool jobs_has_postponed(void) { return postponed; }
+
+void jobs_grants_drop(void) {
+    while (postponed) (void)drop_postponed(&postponed->key);
+}
+
 void jobs_grant(const struct wire_frame *f) {
     static struct wire_grant g; /* large; one thread */
     struct error e;
@@ -165,6 +223,10 @@ void jobs_grant(const struct wire_frame *f) {
         jobs_say_run(&old);
         return;
     }
+    if (r == -ENOSPC || r == -EDQUOT) {
+        postpone(f, &g.key, &e);
+        return;
+    }
     if (r < 0) {
         struct wire_run failed = {.key = g.key, .state = RUN_ENDED, .reason = JOB_BY_START, .end_ns = clock_real_ns()};
         failed.gpu_ratio = failed.cpu_ratio = NAN;
@@ -179,7 +241,9 @@ void jobs_grant(const struct wire_frame *f) {
 /* ---- ending ---- */
 
 static void stop_run(struct run *run, uint8_t reason, int64_t grace_ns) {
+    if (run->stop == JOB_BY_ITSELF) run->stop = reason;
     if (run->pidfd < 0 || run->is_clean) return; /* its shim is gone: its end is under way */
+    CRASH_POINT();
     int r = stop_send(run->pidfd, STOP_SIGNAL, stop_value(reason, grace_ns / NS_PER_MS));
     if (r < 0 && r != -ESRCH) log_line(LOG_ERROR, "run", -1, "run %s: stop: %s", run->name, strerror(-r));
 }
@@ -191,8 +255,15 @@ void jobs_stop(const struct wire_frame *f) {
     struct run *run;
     if (wire_get_stop(f, &s, &e) < 0) return;
     run = runs_find(&jobs_own.runs, &s.key);
+    CRASH_POINT();
     if (run && run->said.state != RUN_ENDED) {
         stop_run(run, s.reason, s.grace_ns);
+        return;
+    }
+    if (drop_postponed(&s.key)) { /* it never began, and nobody has to remember more than that */
+        struct wire_run never = {.key = s.key, .state = RUN_ENDED, .reason = s.reason, .end_ns = clock_real_ns()};
+        never.gpu_ratio = never.cpu_ratio = NAN;
+        jobs_say_run(&never);
         return;
     }
     if (!run && runs_look(&jobs_own.runs, &s.key, &old, &e) < 0) {
@@ -266,6 +337,7 @@ static void without_shim(struct run *run, int64_t now_ns) {
         log_line(LOG_ERROR, "run", -1, "run %s: %s", run->name, e.text);
         return;
     }
+    uint8_t stop = s.has[RECORD_STOPPING] ? s.of[RECORD_STOPPING].reason : run->stop;
     bool is_other_boot = s.has[RECORD_STARTED] && strcmp(s.of[RECORD_STARTED].boot_id, jobs_own.runs.boot_id) != 0;
     if (s.has[RECORD_EXIT]) {
         ended(run);
@@ -275,6 +347,8 @@ static void without_shim(struct run *run, int64_t now_ns) {
         run->is_orphan = true;
         run->orphan_ns = now_ns;
         end_orphan(run, now_ns);
+    } else if (stop != JOB_BY_ITSELF) { /* its shim was killed before it began: it is not to begin any more */
+        note_end(run, (enum job_reason)stop, "");
     } else {
         start_run(run);
     }

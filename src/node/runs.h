@@ -32,6 +32,7 @@ struct run {
     pid_t shim;                    /* 0: none */
     int pidfd, watch;              /* of the shim; of its state (inotify); -1: none */
     unsigned starts;               /* shims that were started for it */
+    uint8_t stop;                  /* why it was told to end, though its shim may not have heard it; 0: it was not */
     bool is_orphan;                /* its shim was killed: its processes are being ended */
     int64_t orphan_ns;
     bool is_clean;        /* of an image: its container is being removed, or is gone */
