@@ -15,8 +15,9 @@ from hand_node import boot_ns, record
 from link import HELLO, INVENTORY, LATEST, ROUND, WELCOME, Reader, frame, text
 
 SEALED, SUBMIT, CONTROL, RUN, LOG, FREE = range(30, 36)
-SEAL, SUBMITTED, CONTROLLED, GRANT, STOP, STORED, RUNS, LOG_ASK = range(140, 148)
-WANTED = 158
+TRIED, NOTICED = 38, 39
+SEAL, SUBMITTED, CONTROLLED, GRANT, STOP, STORED, RUNS, LOG_ASK, TRY = range(140, 149)
+WANTED, NOTICE = 158, 159
 ABSENT, STARTING, RUNNING, ENDING, ENDED = range(5)
 BY_ITSELF, BY_CANCEL, BY_TIME_LIMIT, BY_MEMORY, BY_IDLE, BY_START, BY_REBOOT, BY_SHIM, BY_PREEMPT = range(9)
 IS_FREE, IS_FOREIGN, IS_MEMORY, IS_BUSY, IS_HOT, IS_LOST, IS_UNHEALTHY, IS_CORDONED, IS_UNKNOWN = range(9)
@@ -47,6 +48,18 @@ def job_record(command=("train",), name="", gpus=1, scope=(), memory=0, share=0,
             + words(after) + job_text(array) + words(sweep) + words(labels) + words(notify) + struct.pack("<B", 0))
 
 
+def repeat_record(cron, zone="Europe/Berlin", late="3h", overlap="queue", command=("exit", "0"), name="nightly"):
+    """A job's record with a repeat."""
+    return b"\2" + job_record(command, name=name)[1:] + b"\1" + words([f"cron={cron}", f"zone={zone}", f"late={late}", f"overlap={overlap}"])
+
+
+def service_record(name, command=("hold",), update="no", pause="1s"):
+    """A job's record with a service that is not checked."""
+    return b"\2" + job_record(command, name=name)[1:] + b"\2" + words(
+        ["restart=always", f"pause={pause}", "pause_most=5m", "forget=1m", "give_up=0", "within=1h", "yield=no", f"update={update}", "probe=none",
+         "port=0", "path=", "status=0", "interval=10s", "timeout=3s", "grace=1m", "failures=3"])
+
+
 def command_of(rec):
     r = Reader(rec)
     r.take("B")
@@ -64,6 +77,7 @@ class Books:
         self.runs = {}  # (job, element, attempt) -> dict
         self.starts = []  # every start of a process: a run must be in here once
         self.grants = []  # every GRANT that came: (key, uuids)
+        self.notices = []  # what was to be said on terminals here: (job, kind, number of the message)
 
     def state(self, key):
         with self.lock:
@@ -215,6 +229,12 @@ class JobNode:
                 self.say(SEALED, struct.pack("<Qi", request, -13) + text("no Unix user is set for account nobody: see jobs.users_file"))
             else:
                 self.say(SEALED, struct.pack("<Qi", request, 0) + text("") + self.sealed(rec))
+        elif kind == TRY:
+            self.say(TRIED, struct.pack("<Qi", r.take("Q"), 0) + text(""))
+        elif kind == NOTICE:
+            number, job, _ = r.take("QqH")
+            self.books.notices.append((job, r.text(), number))
+            self.say(NOTICED, struct.pack("<Qi", number, 0) + text(""))
         elif kind == WANTED:
             self.wanted = [r.record().text() for _ in range(r.take("H"))]
         elif kind == LOG_ASK:

@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
 
+import shim
 from instance import GPUMGR, Instance, is_alive
 from job_box import NO_ENGINES, gpumgr, job, state, submit, verdicts
 from simulator import BUILD, Simulator, wait_for
@@ -58,3 +60,29 @@ def test_a_cancel_waits_for_a_shim_that_does_not_listen_yet(slow, tmp_path):
     assert state(slow, number, "cancelled", "done", "failed")["state"] == "cancelled"
     assert job(slow, number)["reason"] == "was cancelled"
     assert not (tmp_path / "ran").exists() and len(list(tmp_path.glob("came.*"))) == 1
+
+
+def test_a_cancel_is_not_forgotten_with_a_shim_that_was_killed(slow, tmp_path):
+    """It had not begun: another shim must not begin it."""
+    number = submit(slow, "--", "touch", tmp_path / "ran")
+    pid = wait_for(lambda: [p.name.split(".")[1] for p in tmp_path.glob("came.*")], "its shim was started", 60)[0]
+    assert gpumgr(slow, "cancel", number).returncode == 0
+    wait_for(lambda: has_pending(pid), "its shim was told", 60)
+    os.kill(int(pid), 9)
+    assert state(slow, number, "cancelled", "done", "failed")["state"] == "cancelled"
+    assert not (tmp_path / "ran").exists() and len(list(tmp_path.glob("came.*"))) == 1
+
+
+def test_nor_is_one_that_was_recorded(slow, tmp_path):
+    """Shim and node were killed after the first had noted that it is to end: what is on the disk counts."""
+    number = submit(slow, "--", "touch", tmp_path / "ran")
+    pid = wait_for(lambda: [p.name.split(".")[1] for p in tmp_path.glob("came.*")], "its shim was started", 60)[0]
+    path = slow.dir / f"jobs/{number}.0.1/state"
+    note = shim.RECORD.pack(0x6a6f6231, shim.STOPPING, shim.BY_CANCEL, *[0] * (len(shim.FIELDS) - 7), b"", b"", b"", 0)[:-8]
+    with path.open("r+b") as f:
+        f.write(note + struct.pack("<Q", shim.checksum(note)))
+    for node in slow.of_program("node"):
+        os.kill(node, 9)
+    os.kill(int(pid), 9)
+    assert state(slow, number, "cancelled", "done", "failed")["state"] == "cancelled"
+    assert not (tmp_path / "ran").exists()

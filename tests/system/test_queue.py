@@ -6,12 +6,13 @@ import re
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
 from instance import GPUMGR, clean_env
 from job_node import (ABSENT, BY_CANCEL, BY_REBOOT, CANCEL, ENDED, GIB, HOLD, IS_FOREIGN, IS_FREE, PRIORITY, RELEASE, RUNNING, SUBMITTED, Books,
-                      JobNode, job_record)
+                      JobNode, job_record, service_record)
 from server import Server
 from simulator import wait_for
 
@@ -340,6 +341,22 @@ def test_a_machine_that_does_not_come_back():
         assert server.unix("GET", f"/api/v1/jobs/{a}").json["state"] == "exit unknown"
 
 
+def test_one_that_nobody_wants_to_end_says_that_its_machine_is_away():
+    """It may go on there: it is neither over nor tried elsewhere, people see why nothing moves, and it ends as it does."""
+    with Server(jobs__lost_s=6) as server, JobNode(server.dir / "run/server/link.sock") as node:
+        a = lose(server, node)
+        got = wait_for(lambda: (j := server.unix("GET", f"/api/v1/jobs/{a}").json)["text"] and j, "it is said", 60)
+        assert got["state"] == "running" and "lab has been away for" in got["text"] and "whether it still runs there is not known" in got["text"]
+        events = wait_for(lambda: [e for e in server.unix("GET", "/api/v1/events").json["events"] if e["kind"] == "job_away"], "an event", 60)
+        assert f"job {a}" in events[0]["text"]
+        with come_back(server, node, (a, 0, 1)) as again:
+            wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{a}").json["text"] is None, "it is here again")
+            again.finish((a, 0, 1), 0)
+            wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{a}").json["state"] == "done", "and ends")
+        assert node.books.starts == [(a, 0, 1)]
+        assert len([e for e in server.unix("GET", "/api/v1/events").json["events"] if e["kind"] == "job_away"]) == 1
+
+
 def test_a_job_is_given_up_when_somebody_insists(server, node):
     a = lose(server, node)
     assert server.gpumgr("cancel", str(a)).returncode == 0
@@ -559,3 +576,39 @@ def test_whom_a_job_names_is_told(server, node, command):
     assert "has started" in json.dumps(told[0]) and "failed with exit code 3" in json.dumps(told[1])
     refused = node.submit(job_record(("x",), notify=("command:rm -rf /",)))
     assert refused["result"] < 0 and refused["text"].startswith("notify: commands are not run here (jobs.notify_command is off)")
+
+
+# ---- asked again, since the answer was lost ----
+
+def test_a_service_is_taken_once_by_its_key(server, node):
+    """And so is another revision of it; by another key, or none, it is what it always was."""
+    first = node.submit(service_record("web"), key="one")
+    assert first["result"] == 0
+    assert node.submit(service_record("web"), key="one") == {**first, "text": ""}
+    assert "there is a service web already" in node.submit(service_record("web"), key="two")["text"]
+    assert "there is a service web already" in node.submit(service_record("web"))["text"]
+    for _ in range(3):
+        assert node.submit(service_record("web", update="replace"), key="three")["first"] == first["first"]
+    server.stop(kill=True)
+    server.start()
+    with JobNode(server.dir / "run/server/link.sock", node.books) as again:
+        assert again.submit(service_record("web", update="replace"), key="three")["first"] == first["first"]
+        assert again.submit(service_record("web"), key="one")["first"] == first["first"]
+        (web,) = server.unix("GET", "/api/v1/services").json["services"]
+        assert [v["number"] for v in server.unix("GET", f"/api/v1/services/{web['id']}").json["revisions"]] == [2, 1]
+
+
+def test_a_reservation_is_made_once_by_its_key(server, node):
+    ask = {"from": int(time.time()) + 86400, "for_s": 3600, "gpus": 2}
+    first = server.unix("POST", "/api/v1/reservations", ask, Idempotency_Key="one")
+    assert first.status == 201
+    server.stop(kill=True)
+    server.start()
+    with JobNode(server.dir / "run/server/link.sock", node.books):
+        again = server.unix("POST", "/api/v1/reservations", ask, Idempotency_Key="one")
+        assert (again.status, again.json["id"]) == (201, first.json["id"])
+        assert len(server.unix("GET", "/api/v1/reservations").json["reservations"]) == 1
+        other = server.unix("POST", "/api/v1/reservations", ask, Idempotency_Key="two")
+        assert other.status == 201 and other.json["id"] != first.json["id"]
+        bad = server.unix("POST", "/api/v1/reservations", ask, Idempotency_Key="a b")
+        assert bad.status == 400 and "Idempotency-Key: 1 to 64" in bad.json["error"]["message"]

@@ -9,12 +9,11 @@ import zoneinfo
 import pytest
 
 from instance import GPUMGR, Instance, clean_env
-from job_node import JobNode
+from job_node import JobNode, repeat_record
 from job_server import somebody
 from server import Server
 from set_clock import Clock, at
 from simulator import Simulator, wait_for
-from test_repeats_night import repeat_record
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -12,94 +12,35 @@ from datetime import timedelta, datetime, timezone
 
 import pytest
 
-from instance import GPUMGR, Instance, clean_env, kill
-from job_node import Books, JobNode, job_record, words
-from server import Server
+from instance import GPUMGR, Instance, kill
+from job_node import repeat_record
+from mortal import Place
 from set_clock import Clock
-from simulator import BUILD, Simulator, wait_for
+from simulator import Simulator, wait_for
 from test_recur import Cron, walked
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 NIGHTS = {"spring": datetime(2026, 3, 28, 23, 5, tzinfo=BERLIN), "autumn": datetime(2026, 10, 24, 23, 5, tzinfo=BERLIN)}
-STEPS = 30  # of the server's way with one slot
+STEPS = 151  # of the server's way with one slot: a prime, so that each comes up
 
 
-def repeat_record(cron, zone="Europe/Berlin", late="3h", overlap="queue", command=("exit", "0"), name="nightly"):
-    """A job's record with a repeat, as model/job.c writes it."""
-    return b"\2" + job_record(command, name=name)[1:] + b"\1" + words([f"cron={cron}", f"zone={zone}", f"late={late}", f"overlap={overlap}"])
-
-
-class Mortal(Server):
-    """On a clock of the test's, and dead when its file says so."""
-
-    def __init__(self, clock, orders):
-        self.clock, self.orders = clock, orders
-        super().__init__()
-
-    def start(self):
-        for name in ("listen", "api.sock"):
-            (self.dir / "run/server" / name).unlink(missing_ok=True)
-        env = clean_env(**self.clock.env(), GPUMGR_CRASH=f"@{self.orders}")
-        self.process = subprocess.Popen([str(BUILD / "tests/server_crash"), "serve", str(self.dir), str(self.dir / "run/settings"), "0"],
-                                        env=env, stderr=self.log_path.open("a"))
-        wait_for(lambda: self.is_dead() or self.is_up(), "the server answers, or is dead", 30)
-
-    def is_up(self):
-        try:
-            return self.unix("GET", "/healthz").status == 200
-        except OSError:
-            return False
-
-    def is_dead(self):
-        return self.process.poll() is not None
-
-
-class Night:
+class Night(Place):
     def __init__(self, path, start):
         path.chmod(0o777)
         self.clock = Clock(path / "clock", start)
-        self.orders = path / "crash"
-        self.server, self.books, self.node, self.deaths = Mortal(self.clock, self.orders), Books(), None, 0
-        self.connect()
-
-    def connect(self):
-        while True:
-            if self.server.is_dead():
-                assert self.server.process.returncode == -9, self.server.log_path.read_text()
-                self.deaths += 1
-                self.server.start()
-            if self.node:
-                self.node.close()
-            try:
-                self.node = JobNode(self.server.dir / "run/server/link.sock", self.books)
-                return
-            except (OSError, AssertionError):
-                wait_for(self.server.is_dead, "the server is dead, if its socket is", 30)
-
-    def get(self, path):
-        try:
-            return self.server.unix("GET", path).json
-        except OSError:
-            return None
+        super().__init__(path, self.clock)
 
     def is_settled(self):
         """Nothing is due, nothing is open; or there is nobody to ask."""
         if self.server.is_dead():
             self.connect()
-        got = self.get("/api/v1/repeats")
-        return got and all(r["next"][0]["at"] > self.clock.now() and not r["open_jobs"] for r in got["repeats"])
+        got = self.get("repeats")
+        return all(r["next"][0]["at"] > self.clock.now() and not r["open_jobs"] for r in got["repeats"])
 
     def settle(self):
         wait_for(self.is_settled, f"all is decided at {self.clock.text()}", 60)
-
-    def close(self):
-        self.node.close()
-        if not self.server.is_dead():
-            self.server.process.kill()
-            self.server.process.wait(10)
-        self.server.__exit__()
 
 
 CRONS = ["*/10 * * * *", "30 2 * * *", "0,15,30,45 1-3 * * *", "5 */2 * * *"]
@@ -107,11 +48,11 @@ CRONS = ["*/10 * * * *", "30 2 * * *", "0,15,30,45 1-3 * * *", "5 */2 * * *"]
 
 def check(night, first, start, end):
     """What is in the file against an independent reckoning."""
-    jobs = {j["id"]: j for j in night.get("/api/v1/jobs?limit=1000")["jobs"]}
+    jobs = {j["id"]: j for j in night.get("jobs?limit=1000")["jobs"]}
     starts = [k for k in night.books.starts]
     assert len(starts) == len(set(starts)), "a run was started twice"
     for i, cron in enumerate(CRONS):
-        slots = night.get(f"/api/v1/repeats/{first + i}")["slots"]
+        slots = night.get(f"repeats/{first + i}")["slots"]
         have = [s["at"] for s in reversed(slots)]
         assert have == walked(Cron(cron), BERLIN, start, end), f"{cron}: {[s['local'] for s in reversed(slots)]}"
         assert [s["outcome"] for s in slots] == ["done"] * len(slots), cron
@@ -131,8 +72,7 @@ def test_killed_at_every_step(season, tmp_path):
         end = int((NIGHTS[season].astimezone(timezone.utc) + timedelta(hours=6)).timestamp())
         while now < end:
             now, step = min(now + 300, end), step + 1
-            night.orders.write_text(f"server:{step % STEPS + 1}\n")
-            night.orders.chmod(0o666)
+            night.kill_at(f":{step * 7 % STEPS + 1}")
             night.clock.set(now)
             night.settle()
             if step % 8 == 0:  # back over what has run, for more than a look
