@@ -228,7 +228,7 @@ static void tell(struct services *s, struct service_one *o) {
 
 static void ignored(void *ctx, int result, const struct error *e) { (void)ctx; }
 
-static void end_job(struct services *s, int64_t job) {
+void service_end_job(struct services *s, int64_t job) {
     const struct queue_who us = {.is_admin = true, .account = ""};
     const struct queue_order order = {.verb = WIRE_CANCEL, .job = job, .element = -1};
     struct error e;
@@ -245,7 +245,6 @@ static void settle_one(struct services *s, struct service_one *o, int64_t now_ns
     tell(s, o);
     if (orders.is_gone) o->is_leaving = o->is_dirty = true;
     if (orders.start || orders.stops) o->is_dirty = true;
-    for (unsigned i = 0; i < orders.stops; i++) end_job(s, orders.stop[i]);
     if (orders.start) service_spawn(s, o, orders.start);
 }
 
@@ -438,7 +437,7 @@ void services_start(struct services *s) {
             struct queue_child c;
             if (slots[k]->job <= 0 || !queue_spawn_look(s->queue, slots[k]->job, &c)) continue;
             if (slots[k]->phase == SERVICE_ENDING)
-                end_job(s, slots[k]->job);
+                service_end_job(s, slots[k]->job);
             else
                 take_child(o, &c);
         }

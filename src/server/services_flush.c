@@ -21,6 +21,8 @@ struct item {
     char **by, **ask;
     size_t revisions;
     struct service_ack *acks;
+    int64_t stop
+        [3]; /* jobs that this row says are to end: told when the file has it, or their end would look like somebody else's wish */
 };
 
 struct writing {
@@ -123,6 +125,9 @@ static struct item *item_new(struct service_one *o) {
                                    .life = it->life.s,
                                    .life_len = it->life.len};
     take_revisions(o, it);
+    const struct service_slot *slots[] = {&o->life.now, &o->life.next, &o->life.old};
+    for (size_t i = 0; i < ARRAY_LEN(slots); i++)
+        if (slots[i]->phase == SERVICE_ENDING) it->stop[i] = slots[i]->job;
     it->acks = o->acks;
     o->acks = NULL;
     o->is_dirty = false;
@@ -164,6 +169,8 @@ static void written(struct services *s, struct item *it, int result, const struc
     }
     if (!o->is_stored) o->wants_settle = true;
     o->is_stored = true;
+    for (size_t i = 0; i < ARRAY_LEN(it->stop); i++)
+        if (it->stop[i] > 0) service_end_job(s, it->stop[i]);
     for (size_t i = 0; i < it->revisions; i++) {
         struct service_revision *v = service_revision_of(o, it->revision[i].number);
         if (v) v->is_stored = true;

@@ -76,6 +76,7 @@ int service_revision_add(struct service_one *o, const struct service_revision_ro
     MUST_CHECK;
 void service_touch(struct services *s, struct service_one *o); /* something changed: settled and written soon */
 void services_settle_soon(struct services *s);
+void service_end_job(struct services *s, int64_t job); /* its run is to end; one that is over stays so */
 bool service_may(const struct service_one *o, const struct queue_who *who);
 
 /* services_flush.c */
