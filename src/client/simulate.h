@@ -15,7 +15,8 @@ struct simulate_view {
     const struct plan_policy *policy[SIMULATE_POLICIES_MAX];
     struct simulate_result result[SIMULATE_POLICIES_MAX];
     size_t results;
-    uint32_t shares; /* jobs of this machine that had a part of a GPU: they are not in the trace */
+    uint32_t shares;       /* jobs of this machine that had a part of a GPU: they are not in the trace */
+    uint32_t reservations; /* that this machine has: they are not played */
 };
 
 void simulate_json(const struct simulate_view *v, struct buf *b);

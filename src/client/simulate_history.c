@@ -90,6 +90,16 @@ static int machines(const char *dir, struct simulate_setup *s, struct error *e) 
     return 0;
 }
 
+/* Kept GPUs make jobs wait here, and in what is played they do not: whoever compares must know. */
+static int reservations(const char *dir, struct simulate_view *v, struct error *e) {
+    struct json_tree *root;
+    int r = get(dir, "/api/v1/reservations", &root, e);
+    if (r < 0) return r;
+    v->reservations = (uint32_t)json_tree_count(json_tree_get(root, "reservations"));
+    json_tree_free(root);
+    return 0;
+}
+
 int simulate_history(const char *dir, struct simulate_view *v, struct trace *ret, struct error *e) {
     double before = NAN;
     int r = 0;
@@ -107,6 +117,7 @@ int simulate_history(const char *dir, struct simulate_view *v, struct trace *ret
     } while (r >= 0 && !isnan(before));
     if (r >= 0 && (!v->setup.nodes || !v->setup.gpus_per_node)) r = machines(dir, &v->setup, e);
     if (r >= 0 && !ret->jobs) return fail(e, -EINVAL, "no job has run here yet; --trace plays those of a file");
+    if (r >= 0) r = reservations(dir, v, e);
     if (r >= 0) trace_order(ret);
     return r;
 }

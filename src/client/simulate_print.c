@@ -106,6 +106,8 @@ static void put_head(const struct simulate_view *v, struct buf *b) {
                    r->left_out == 1 ? "" : "s", s->gpus_per_node);
     if (v->shares)
         buf_printf(b, "left out: %u job%s with a part of a GPU's memory\n", v->shares, v->shares == 1 ? "" : "s");
+    if (v->reservations)
+        buf_printf(b, "not played: %u reservation%s\n", v->reservations, v->reservations == 1 ? "" : "s");
 }
 
 void simulate_table(const struct simulate_view *v, const struct screen *s, struct buf *b) {
@@ -236,6 +238,8 @@ void simulate_json(const struct simulate_view *v, struct buf *b) {
     json_pair_str(b, "source", v->source);
     json_pair_int(b, "jobs", v->result[0].jobs);
     json_pair_int(b, "left_out", v->result[0].left_out + v->shares);
+    json_pair_int(b, "left_out_shares", v->shares);
+    json_pair_int(b, "reservations_not_played", v->reservations);
     json_pair_int(b, "users", v->trace->users);
     json_pair_num(b, "gpu_hours", v->result[0].gpu_hours);
     json_pair_int(b, "nodes", v->setup.nodes);

@@ -183,6 +183,11 @@ def test_the_history_of_this_machine():
         got = figures("--dir", server.dir, "--policy", "fair", "--policy", "fifo")
         assert (got["jobs"], got["nodes"], got["gpus_per_node"], got["users"]) == (11, 1, 4, 1)
         assert [p["policy"] for p in got["policies"]] == ["fair", "fifo"]
+        assert got["reservations_not_played"] == 0
+        made = server.unix("POST", "/api/v1/reservations", {"from": int(time.time()) + 3600, "for_s": 3600, "user": "bob"})
+        assert made.status == 201, made.body
+        assert figures("--dir", server.dir)["reservations_not_played"] == 1
+        assert "not played: 1 reservation\n" in simulate("--dir", server.dir).stdout
         assert figures("--dir", server.dir, "--nodes", 2, "--gpus-per-node", 8, "--policy", "sjf")["gpus_per_node"] == 8
 
 
