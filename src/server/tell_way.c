@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "net/http_client.h"
 
 #define COMMAND_NS (60 * NS_PER_S)
@@ -79,8 +80,12 @@ static int mail_way_send(const struct settings *s, const char *body, size_t len,
                      .len = len,
                      .ca_file = s->tell_smtp_ca_file};
     if (*s->tell_smtp_user) {
-        int r = file_read(s->tell_smtp_password_file, 1024, &password, e);
-        if (r < 0) return r;
+        struct error why;
+        int r = file_read(s->tell_smtp_password_file, 1024, &password, &why);
+        if (r < 0) { /* its path is the operator's: others read why a message did not go out */
+            log_line(LOG_WARN, "tell_password", -1, "tell.smtp_password_file: %s", why.text);
+            return fail(e, r, "the password for the mail server cannot be read; the server's log says why");
+        }
         password.s[strcspn(password.s, "\r\n")] = 0;
         m.user = s->tell_smtp_user;
         m.password = password.s;
