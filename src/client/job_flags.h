@@ -43,7 +43,7 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
 /* Of flags, in the order in which they are shown; each command names those that it takes. */
 #define JOB_HELP_GPUS                                                                                                  \
     "  --gpus N             so many GPUs of one machine, all at once (1)\n"                                            \
-    "  --gpu LIST           exactly these, by index or UUID: 0,3 or 0-3; 0:1 is a MIG instance\n"                                             \
+    "  --gpu LIST           exactly these, by index or UUID: 0,3 or 0-3; 0:1 is a MIG instance\n"                      \
     "  --of LIST            any of these\n"                                                                            \
     "  --memory SIZE        each GPU has at least so much: 40GiB\n"                                                    \
     "  --share SIZE         so much of one GPU's memory; others may have the rest of it\n"                             \

@@ -31,10 +31,7 @@
 #define PLAN_NONE UINT32_MAX
 #define PLAN_NEVER INT64_MAX
 #define PLAN_FAIR_STEP_S 900.0 /* GPU seconds that make no difference between users */
-/* So long a verdict that may pass is taken to pass: memory that is given back, heat; and what is left of a run. */
-#define PLAN_SOON_NS 60000000000LL
-#define PLAN_REST_NS 3000000000LL
-#define PLAN_KEPT_MAX 64 /* kinds of jobs that GPUs are kept for at once */
+#define PLAN_KEPT_MAX 64       /* kinds of jobs that GPUs are kept for at once */
 
 struct plan_gpu {
     uint32_t node; /* those of one node lie side by side */

@@ -6,6 +6,10 @@
 #include "model/plan_order.h"
 #include "model/plan_time.h"
 
+/* So long a verdict that may pass is taken to pass: memory that is given back, heat; and what is left of a run. */
+#define PLAN_SOON_NS 60000000000LL
+#define PLAN_REST_NS 3000000000LL
+
 /* ---- shapes: what jobs ask for, each once ---- */
 
 struct shape { /* the same in a pass */

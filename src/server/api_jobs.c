@@ -369,11 +369,12 @@ static void list_done(void *ctx, int result, const struct error *e) {
         json_open(b, '{');
         json_key(b, "jobs");
         json_open(b, '[');
-        for (size_t i = 0; i < l->items; i++) put_live_or_item(c->server->queue, b, l, &l->item[i]);
+        size_t most = (size_t)l->ask.limit - 1; /* one more was read, to know whether there is one */
+        for (size_t i = 0; i < l->items && i < most; i++) put_live_or_item(c->server->queue, b, l, &l->item[i]);
         json_close(b, ']');
         json_key(b, "next");
-        if (l->items == (size_t)l->ask.limit)
-            json_int(b, l->item[l->items - 1].row.id);
+        if (l->items > most)
+            json_int(b, l->item[most - 1].row.id);
         else
             json_nil(b);
         json_close(b, '}');
@@ -447,7 +448,7 @@ int api_jobs(struct call *c, struct error *e) {
     if (r >= 0) r = call_query_number(c, "limit", 1, LIMIT_MAX, LIMIT_USUAL, &limit, e);
     if (r >= 0) r = call_query_number(c, "before", 1, 9e15, 0, &before, e);
     if (r >= 0) {
-        l->ask.limit = (int)limit;
+        l->ask.limit = (int)limit + 1;
         l->ask.before = (int64_t)before;
         snprintf(l->user, sizeof l->user, "%s", user ? user : "");
         l->ask.user = user ? l->user : NULL;

@@ -396,6 +396,14 @@ def test_a_gpu_out_of_service(server, node):
     assert node.books.grants[0][1] == [node.uuids[1], node.uuids[3]]
 
 
+def test_a_page_of_jobs_says_whether_there_is_another(server, node):
+    first = node.submit(*[job_record(("hold",)) for _ in range(5)])["first"]
+    for limit, shown, is_more in ((2, 2, True), (4, 4, True), (5, 5, False), (100, 5, False)):
+        page = server.unix("GET", f"/api/v1/jobs?limit={limit}").json
+        assert len(page["jobs"]) == shown and (page["next"] == page["jobs"][-1]["id"] if is_more else page["next"] is None), limit
+    assert [j["id"] for j in server.unix("GET", f"/api/v1/jobs?limit=3&before={first + 3}").json["jobs"]] == [first + 2, first + 1, first]
+
+
 def test_a_report(server, node):
     a = node.submit(job_record(("hold",), gpus=2))["first"]
     wait_for(lambda: running(node) == [a], "it runs")

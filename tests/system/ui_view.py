@@ -13,6 +13,8 @@ from job_box import gpumgr
 class View:
     """One who opened the UI of a job: requests carry his cookie."""
 
+    trust = None
+
     def __init__(self, box, number, user=None, enter=True, trust=None):
         """trust: of a server with TLS."""
         self.trust = trust

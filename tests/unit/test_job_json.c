@@ -193,11 +193,11 @@ static void circles(void **state) {
         const char *text, *starts;
     } rows[] = {
         {"[{\"name\":\"a\",\"command\":[\"x\"],\"after\":[\"b:any\"]},{\"name\":\"b\",\"command\":[\"x\"],\"after\":["
-         "\"a\"]}]",                                                                          "jobs[0]: after: b:any waits for this job in its turn"},
-        { "[{\"name\":\"a\",\"command\":[\"x\"],\"after\":[\"a\"]}]",                       "jobs[0]: after: a waits for this job"},
-        { "[{\"name\":\"a\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"a\"]}]",
-         "jobs[1]: after: a is of the same file"},
-        { "[{\"name\":\"7\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"7\"]}]", NULL},
+         "\"a\"]}]",                                                              "jobs[0]: after: b:any waits for this job in its turn"},
+        {"[{\"name\":\"a\",\"command\":[\"x\"],\"after\":[\"a\"]}]",                       "jobs[0]: after: a waits for this job"                },
+        {"[{\"name\":\"a\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"a\"]}]",
+         "jobs[1]: after: a is of the same file"                                                                                                 },
+        {"[{\"name\":\"7\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"7\"]}]", NULL                                                  },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct error e = {0};
