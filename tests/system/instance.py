@@ -46,6 +46,7 @@ class Instance:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        end_jobs(self.dir)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def log(self):
@@ -130,6 +131,20 @@ def kill(pid, number=signal.SIGKILL):
         os.kill(pid, number)
     except ProcessLookupError:
         pass
+
+
+def end_jobs(directory):
+    """Jobs outlive everything but their shims: what a test leaves running goes with its directory."""
+    jobs = f"{directory}/jobs/".encode()
+    for p in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (p / "cmdline").read_bytes().split(b"\0")
+            if len(words) > 1 and words[0].endswith(b"/gpumgr-shim") and words[1].startswith(jobs):
+                below = [int(w) for t in (p / "task").iterdir() for w in (t / "children").read_text().split()]
+                for pid in [int(p.name), *below]:
+                    os.kill(pid, signal.SIGKILL)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
 
 
 def stop(pid):
