@@ -23,6 +23,7 @@ void buf_reserve(struct buf *b, size_t more) {
     char *s = realloc(b->s, cap);
     if (!s) abort();
     b->s = s;
+    b->s[b->len] = 0; /* also where nothing follows: what is reserved first is not a text yet */
     b->cap = cap;
 }
 

@@ -120,20 +120,27 @@ static void tell(const struct control *c) {
     tasks_event(EVENT_INFO, "container", 0, text);
 }
 
-/* Reading the list is everybody's who is signed in: an account without a user here may just do nothing. */
+/* Reading the list is everybody's who is signed in: an account without a user here may just do nothing, but for what administrators
+ * may do with everybody's: the first of them is root, and as root nothing runs for the web. */
+static int know_account(struct control *c, enum container_verb v, struct error *e) {
+    bool looks = v == CONTAINER_VERB_LIST || v == CONTAINER_VERB_IMAGES;
+    int r = control_who_account(c, e);
+    if (r >= 0 || (!looks && !(c->call.is_admin && control_is_for_admins(v)))) return r;
+    control_who_done(&c->who);
+    c->who = (struct control_who){
+        .is_admin = c->call.is_admin, .login = {.uid = UINT32_MAX, .user = "", .cwd = "/", .origin = ""}
+    };
+    snprintf(c->who.account, sizeof c->who.account, "%s", c->call.account);
+    return 0;
+}
+
 static int know_caller(struct task *t, const struct ucred *peer, struct error *e) {
     struct control *c = &t->c;
     if (peer) {
         control_who_local(c, t->fd, peer->uid, peer->gid);
         return 0;
     }
-    int r = control_who_account(c, e);
-    bool looks = c->call.verb == CONTAINER_VERB_LIST || c->call.verb == CONTAINER_VERB_IMAGES;
-    if (r >= 0 || !looks) return r;
-    c->who = (struct control_who){
-        .login = {.uid = UINT32_MAX, .user = "", .cwd = "/", .origin = ""}
-    };
-    return 0;
+    return know_account(c, (enum container_verb)c->call.verb, e);
 }
 
 static void run_call(struct task *t, const struct ucred *peer) {
@@ -356,7 +363,8 @@ static int open_end(const struct settings *s, const struct wire_stream_open *o, 
     settle(c);
     snprintf(c->call.account, sizeof c->call.account, "%s", o->account);
     c->call.is_admin = o->is_admin;
-    int r = *c->socket ? control_who_account(c, e) : fail(e, -ENOTCONN, "no container engine is set (engines.docker)");
+    enum container_verb verb = o->kind == WIRE_STREAM_LOG ? CONTAINER_VERB_LOG : CONTAINER_VERB_SHELL;
+    int r = *c->socket ? know_account(c, verb, e) : fail(e, -ENOTCONN, "no container engine is set (engines.docker)");
     if (r >= 0 && o->kind == WIRE_STREAM_EXEC) r = control_shell(c, o->container, o->rows, o->columns, ret, e);
     if (r >= 0 && o->kind == WIRE_STREAM_LOG) r = control_follow(c, o->container, o->rows, ret, e);
     if (r >= 0 && o->kind == WIRE_STREAM_CONTAINER) r = control_port(c, o, ret, e);

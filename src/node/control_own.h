@@ -51,6 +51,8 @@ void control_seen_done(struct control_seen *s);
 /* ---- control_who.c ---- */
 
 int control_who_account(struct control *c, struct error *e) MUST_CHECK;
+/* What an administrator may do with everybody's, whatever user he is on this machine: it runs nothing that he chose. */
+bool control_is_for_admins(enum container_verb v);
 void control_who_local(struct control *c, int fd, uint32_t uid, uint32_t gid);
 /* Whose container it is, to open what it mounts; gid: of a number that has no name here. */
 void control_login(uint32_t uid, uint32_t gid, struct control_who *ret);

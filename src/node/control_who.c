@@ -100,14 +100,17 @@ static int refuse(const struct control_who *w, const struct control_seen *s, enu
                                    : "you");
 }
 
+bool control_is_for_admins(enum container_verb v) {
+    return v == CONTAINER_VERB_START || v == CONTAINER_VERB_STOP || v == CONTAINER_VERB_RESTART ||
+           v == CONTAINER_VERB_REMOVE || v == CONTAINER_VERB_LOG;
+}
+
 int control_may(const struct control_who *w, const struct control_seen *s, enum container_verb v, struct error *e) {
-    bool is_for_admins = v == CONTAINER_VERB_START || v == CONTAINER_VERB_STOP || v == CONTAINER_VERB_RESTART ||
-                         v == CONTAINER_VERB_REMOVE || v == CONTAINER_VERB_LOG;
     if (!s->is_gpu && !s->is_ours)
         return fail(e, -EPERM, "container %s has nothing to do with GPUs: gpumgr leaves it alone", s->name);
     if (s->run[0] && v != CONTAINER_VERB_LOG)
         return fail(e, -EBUSY, "container %s is that of job %.*s: `gpumgr cancel %.*s` ends it", s->name,
                     (int)strcspn(s->run, "."), s->run, (int)strcspn(s->run, "."), s->run);
-    if (control_may_enter(w, s) || (w->is_admin && is_for_admins)) return 0;
+    if (control_may_enter(w, s) || (w->is_admin && control_is_for_admins(v))) return 0;
     return refuse(w, s, v, e);
 }

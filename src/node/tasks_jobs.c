@@ -162,7 +162,7 @@ void tasks_each(void (*each)(void *ctx, const struct gpumgr_task *k), void *ctx)
 struct first_of {
     const char *container;
     pid_t pid;
-    char *id;
+    char id[ENGINE_ID_HEX + 1];
 };
 
 /* Another user's engine may say what it likes. */
@@ -174,10 +174,11 @@ static void on_run(void *ctx, const struct engine_facts *f, const char *labels) 
 }
 
 pid_t tasks_container(const char *container, char ret_id[ENGINE_ID_HEX + 1]) {
-    struct first_of w = {.container = container, .id = ret_id};
+    struct first_of w = {.container = container};
     pthread_mutex_lock(&tracker.lock);
     if (tracker.engine) engine_each_with(tracker.engine, ENGINE_RUN_LABEL, on_run, &w);
     pthread_mutex_unlock(&tracker.lock);
+    memcpy(ret_id, w.id, sizeof w.id);
     return w.pid;
 }
 

@@ -20,7 +20,7 @@ static void check_head(const struct http_head *h) {
     const char *at = h->query;
     int r;
     while ((r = http_query_next(&at, &name, &value, &e)) > 0)
-        if (!name.s || !value.s) abort();
+        if (!name.s || !value.s || strlen(name.s) > name.len || strlen(value.s) > value.len) abort();
     if (r < 0 && !e.text[0]) abort();
     buf_done(&name);
     buf_done(&value);

@@ -18,6 +18,9 @@ static void written_to_means_terminated(void **state) {
     buf_add(&b, NULL, 0);
     assert_string_equal(b.s, "");
     buf_done(&b);
+    buf_reserve(&b, 0);
+    assert_string_equal(b.s, "");
+    buf_done(&b);
     buf_done(&b);
     assert_null(b.s);
 }

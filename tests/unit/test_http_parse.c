@@ -212,6 +212,23 @@ static void queries(void **state) {
     assert_int_equal(http_query_next(&at, &name, &value, &e), -EINVAL);
 }
 
+/* Nothing of what lay in memory before. */
+static void empty_values(void **state) {
+    static const char *const rows[] = {"node=", "node", "=", "node=&x"};
+    struct error e;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *dirt[16];
+        for (size_t k = 0; k < ARRAY_LEN(dirt); k++)
+            dirt[k] = strdup("0123456789012345678901234567890123456789012345678901234567");
+        for (size_t k = 0; k < ARRAY_LEN(dirt); k++) free(dirt[k]);
+        AUTO(buf_done) struct buf name = {0}, value = {0};
+        const char *at = rows[i];
+        assert_int_equal(http_query_next(&at, &name, &value, &e), 1);
+        assert_int_equal(strlen(name.s), name.len);
+        assert_string_equal(value.s, "");
+    }
+}
+
 static void lists(void **state) {
     assert_true(http_list_has("gzip, deflate, br", "gzip"));
     assert_true(http_list_has("br;q=1.0 , GZIP;q=0.5", "gzip"));
@@ -225,7 +242,7 @@ static void lists(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads),  cmocka_unit_test(meanings), cmocka_unit_test(limits), cmocka_unit_test(pieces),
-        cmocka_unit_test(chunks), cmocka_unit_test(queries),  cmocka_unit_test(lists),
+        cmocka_unit_test(chunks), cmocka_unit_test(queries),  cmocka_unit_test(lists),  cmocka_unit_test(empty_values),
     };
     return cmocka_run_group_tests_name("http_parse", tests, NULL, NULL);
 }
