@@ -286,6 +286,7 @@ static void *driver_main(void *arg) {
     driver_wait();
     log_line(LOG_INFO, "driver", -1, "driver %s, %s", gpu_driver_version(self.common.driver),
              gpu_library_path(self.common.driver));
+    xids_open(&self.xids, self.first.kmsg);
     int count = watches_start(&e);
     if (count < 0) {
         watch_again(&self.common, e.text);
@@ -302,7 +303,6 @@ static void *driver_main(void *arg) {
     self.xids.common = &self.common;
     self.xids.watches = self.watch;
     self.xids.count = self.watch_count;
-    snprintf(self.xids.kmsg, sizeof self.xids.kmsg, "%s", self.first.kmsg);
     xids_start(&self.xids);
     self.opens = (struct opens){.watches = self.watch, .count = self.watch_count};
     snprintf(self.opens.dir, sizeof self.opens.dir, "%s", self.first.gpu_devices);

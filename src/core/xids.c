@@ -110,12 +110,26 @@ static int kmsg_file(struct xids *x, int fd) {
     }
 }
 
+/* Not to be kept by a pipe that nobody writes. */
+static int kmsg_open(const char *path, bool at_end) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return -1;
+    if (at_end) lseek(fd, 0, SEEK_END);
+    (void)fcntl(fd, F_SETFL, O_RDONLY);
+    return fd;
+}
+
+void xids_open(struct xids *x, const char *kmsg) {
+    snprintf(x->kmsg, sizeof x->kmsg, "%s", kmsg);
+    x->log = *x->kmsg ? kmsg_open(x->kmsg, true) : -1;
+}
+
 /* One file, from its end the first time (what was before is told already, or nobody's any more), else from its start. */
 static int kmsg_follow(struct xids *x, bool is_first) {
     struct stat st;
-    AUTO(fd_done) int fd = open(x->kmsg, O_RDONLY | O_CLOEXEC);
+    AUTO(fd_done) int fd = x->log >= 0 ? x->log : kmsg_open(x->kmsg, is_first);
+    x->log = -1;
     if (fd < 0 || fstat(fd, &st) < 0) return -errno;
-    if (is_first) lseek(fd, 0, SEEK_END);
     return S_ISREG(st.st_mode) ? kmsg_file(x, fd) : kmsg_device(x, fd);
 }
 

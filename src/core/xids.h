@@ -9,7 +9,10 @@ struct xids {
     struct watch *watches;
     unsigned count;
     char kmsg[256];
+    int log; /* opened at its end, for the first that follows it; -1: not */
 };
 
+/* The kernel log, from here on: before any GPU is looked at, so that none of their XIDs is missed. "": none. */
+void xids_open(struct xids *x, const char *kmsg);
 /* x must stay as long as the process. A log that cannot be read is said once and done without. */
 void xids_start(struct xids *x);
