@@ -110,12 +110,14 @@ static void add_number(struct environment *e, const char *key, int64_t value) {
     add_text(e, key, text);
 }
 
+const char *const starting_keys[STARTING_KEYS] = {
+    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUMGR_JOB_ID", "GPUMGR_JOB_NAME",
+    "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN",    UI_PORT_VARIABLE};
+
 static bool is_ours(const char *pair) {
-    static const char *const keys[] = {
-        "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUMGR_JOB_ID", "GPUMGR_JOB_NAME",
-        "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN",    UI_PORT_VARIABLE};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (key_len(pair) == strlen(keys[i]) && strncmp(pair, keys[i], strlen(keys[i])) == 0) return true;
+    for (size_t i = 0; i < STARTING_KEYS; i++)
+        if (key_len(pair) == strlen(starting_keys[i]) && strncmp(pair, starting_keys[i], key_len(pair)) == 0)
+            return true;
     return false;
 }
 
@@ -126,14 +128,20 @@ void starting_mark(const struct run *run, char *ret, size_t room) {
     snprintf(ret, room, "GPUMGR_RUN=%s-%s", run->name, own);
 }
 
-static void make_environment(struct environment *e, const struct run *run, const struct job_spec *spec,
-                             const struct seal_context *c, unsigned ui_port) {
-    AUTO(buf_done) struct buf gpus = {0};
-    char mark[128];
+static void add_theirs(struct environment *e, const struct job_spec *spec, const struct seal_context *c) {
     for (const char *at = NULL; (at = job_word_next(&c->environment, at));)
         if (!has_key(&spec->env, at) && !is_ours(at)) add_pair(e, at);
     for (const char *at = NULL; (at = job_word_next(&spec->env, at));)
         if (!is_ours(at)) add_pair(e, at);
+}
+
+/* What starts a container is a program of ours with all our rights: a word of a user in its environment (LD_PRELOAD) would be
+ * his way to have them too. What his container finds is made of the record (run_image.c). */
+static void make_environment(struct environment *e, const struct run *run, const struct job_spec *spec,
+                             const struct seal_context *c, unsigned ui_port) {
+    AUTO(buf_done) struct buf gpus = {0};
+    char mark[128];
+    if (!run->is_image) add_theirs(e, spec, c);
     buf_puts(&gpus, "");
     for (unsigned i = 0; i < run->gpus; i++) buf_printf(&gpus, "%s%s", i ? "," : "", run->uuid[i]);
     add_text(e, "CUDA_VISIBLE_DEVICES", gpus.s);

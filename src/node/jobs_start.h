@@ -1,4 +1,4 @@
-/* From a grant to a shim: the seal is broken, the environment made, the process started. Shared by jobs*.c alone. */
+/* From a grant to a shim: the seal is broken, the environment made, the process started. Shared by jobs*.c and run_image.c alone. */
 #pragma once
 
 #include "model/settings.h"
@@ -22,6 +22,10 @@ int starting_run(const struct starting *s, const struct runs *runs, struct run *
 
 /* Starts what removes a run's container, in the place of its shim. */
 int starting_end_image(const struct starting *s, const struct runs *runs, struct run *run, struct error *e) MUST_CHECK;
+
+/* What a job finds in its environment by our word, whatever its user says. */
+#define STARTING_KEYS 10
+extern const char *const starting_keys[STARTING_KEYS];
 
 /* The cgroup of a run; "" where there is none. */
 void starting_cgroup(const struct starting *s, const struct run *run, char *ret, size_t room);

@@ -17,10 +17,10 @@
 #include "base/json.h"
 #include "base/json_scan.h"
 #include "model/settings.h"
-#include "model/ui.h"
 #include "model/wire_run.h"
 #include "node/docker_ask.h"
 #include "node/engine.h"
+#include "node/jobs_start.h"
 #include "node/mounts.h"
 #include "node/owners.h"
 #include "node/runs.h"
@@ -97,17 +97,14 @@ static void put_words(struct buf *b, const char *key, const struct job_words *w)
 }
 
 static void put_environment(struct buf *b) {
-    static const char *const ours[] = {
-        "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUMGR_JOB_ID", "GPUMGR_JOB_NAME",
-        "GPUMGR_ELEMENT",       "GPUMGR_ATTEMPT",         "GPUMGR_GPUS",       "GPUMGR_RUN",    UI_PORT_VARIABLE};
     AUTO(buf_done) struct buf pair = {0};
     json_key(b, "Env");
     json_open(b, '[');
     for (const char *at = NULL; (at = job_word_next(&self.spec.env, at));) json_str(b, at);
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
-        if (!getenv(ours[i])) continue;
+    for (size_t i = 0; i < STARTING_KEYS; i++) {
+        if (!getenv(starting_keys[i])) continue;
         buf_clear(&pair);
-        buf_printf(&pair, "%s=%s", ours[i], getenv(ours[i]));
+        buf_printf(&pair, "%s=%s", starting_keys[i], getenv(starting_keys[i]));
         json_str(b, pair.s);
     }
     json_close(b, ']');

@@ -165,6 +165,23 @@ def test_the_environment_is_in_no_file(place_):
     p.server.ended(key)
 
 
+@pytest.mark.parametrize("way", ["caller", "record"])
+def test_what_starts_a_container_takes_nothing_from_its_users_environment(place_, tmp_path, way):
+    """It is ours and has our rights: a library that a user names there would have them too. The linker tells what it was told."""
+    p = place_
+    told = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(tmp_path / "told")}
+    words = {"env": {"PATH": "/usr/bin:/bin", **told}} if way == "caller" else {"record": tuple(f"{k}={v}" for k, v in told.items())}
+
+    def start(**more):
+        c = Caller(p.run)
+        job = c.submit(spec("true", env=words.get("record", ()), **more), env=words.get("env", {"PATH": "/usr/bin:/bin"}))["first"]
+        c.close()
+        return p.server.ended(p.server.grant(job, p.uuids[:1]))
+
+    assert start(image="some/image")["code"] == 125 and list(tmp_path.glob("told*")) == []
+    assert start()["code"] == 0 and list(tmp_path.glob("told*")) != []  # a job of his own is his
+
+
 def test_bad_jobs_are_refused_by_name(place_):
     c = Caller(place_.run)
     answer = c.submit(spec("true", gpus=0))
