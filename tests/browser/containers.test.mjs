@@ -168,12 +168,19 @@ test('containers: what is wrong is said beside its field, and a GPU that somebod
   await page.check('.cards label:has-text("GPU 2") input');
   await page.click('button:has-text("Add and start")');
   await page.waitForURL(/\/containers\/[0-9a-f]{64}$/, { timeout: 60000 });
+  const its = page.url();
   await page.goto(`${gpumgr.url}containers/new`);
   await settled(page);
   await page.fill('#container-image', image);
   await page.fill('#container-command', `sh -c '${SCRIPT}'`);
   await page.click('fieldset button:has-text("Just these")');
   await page.waitForSelector('.cards label.busy:has-text("GPU 2"):has-text("container first")', { timeout: 60000 });
+  const edit = await watched.context.newPage(); // it does not share its own GPU with itself
+  await edit.goto(its);
+  await edit.click('.bar a:has-text("Edit")');
+  await edit.waitForSelector('.cards label:has-text("GPU 2") input:checked');
+  assert.equal(await edit.locator('label.tick, .cards label.busy:has-text("GPU 2")').count(), 0);
+  await edit.close();
   await page.check('.cards label:has-text("GPU 2") input');
   await page.click('button:has-text("Add and start")');
   await page.waitForSelector('fieldset .wrong:has-text("belongs to container first")', { timeout: 60000 });
@@ -191,7 +198,8 @@ test('containers: every page is for everybody, on a telephone too', { skip }, as
   const id = await add(page, 'shown', { env: 'A=1', deadline: '1m' });
   await page.click('button:has-text("Open a shell")');
   await page.waitForSelector('.terminal .cursor');
-  for (const path of ['containers', 'containers/new', `containers/${id}`]) {
+  const edit = new URL(await page.getAttribute('.bar a:has-text("Edit")', 'href'), gpumgr.url).href.slice(gpumgr.url.length);
+  for (const path of ['containers', 'containers/new', `containers/${id}`, edit]) {
     if (!page.url().endsWith(path)) await page.goto(gpumgr.url + path);
     await settled(page);
     for (const colorScheme of ['light', 'dark']) {
@@ -200,7 +208,7 @@ test('containers: every page is for everybody, on a telephone too', { skip }, as
         await page.setViewportSize({ width, height: 900 });
         assert.deepEqual(await audit(page), [], `${path} ${colorScheme} ${width}`);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${path} is wider than ${width}`);
-        if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${path.replace(/\W+/g, '-').slice(0, 24)}-${colorScheme}-${width}.png`), fullPage: true });
+        if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${path.replace(/[0-9a-f]{64}/, 'one').replace(/\W+/g, '-')}-${colorScheme}-${width}.png`), fullPage: true });
       }
     }
   }

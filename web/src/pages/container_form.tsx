@@ -1,7 +1,7 @@
 // A container as a form: a new one from an image that the machine has, or one that is there, whose changes are shown before they are
 // made. Whatever is wrong is said by the machine itself, beside the field it is about.
 import { useEffect, useState } from 'preact/hooks';
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { get, send, sentence } from '../api/client';
 import type { Queue, QueueGpu } from '../api/types';
 import type { ContainerChange, ContainerSpec, Image } from '../api/types_work';
@@ -36,12 +36,14 @@ function Field({ of, name, hint, rows, required, placeholder, list, wish, put, w
 }
 
 /** Who has a GPU now: a container that takes it would stand beside the queue. */
-const holder = (g: QueueGpu): string => (g.held_by.length ? `job ${g.held_by.join(', ')}` : g.verdict === 'free' ? '' : g.verdict === 'foreign' ? (g.user ?? 'somebody') : g.verdict_text);
+const holderOf = (g: QueueGpu): string => (g.held_by.length ? `job ${g.held_by.join(', ')}` : g.verdict === 'free' ? '' : g.verdict === 'foreign' ? (g.user ?? 'somebody') : g.verdict_text);
 
-function Gpus(f: Fields & { children?: ComponentChildren }): JSX.Element {
+/** own: what the container has already, which it need not share with itself. */
+function Gpus({ own = [], ...f }: Fields & { own?: string[] }): JSX.Element {
   useTopics('list');
   const { answer } = useAsk<Queue>('queue', 5, 'jobs');
   const { wish, put, wrong } = f;
+  const holder = (g: QueueGpu): string => (own.includes(g.uuid) && !g.held_by.length ? '' : holderOf(g));
   const said = wrong('gpus');
   const gpus = (answer?.gpus ?? []).filter((g) => !wish.node || g.node === wish.node);
   const taken = gpus.filter((g) => wish.chosen.includes(g.uuid) && holder(g));
@@ -186,7 +188,7 @@ export function ContainerEdit({ id }: { id: string }): JSX.Element {
         <form class="panel" aria-label="Container" onSubmit={(e) => { e.preventDefault(); void step(true); }}>
           <div class="fields"><Field of="image" name="Image" required list="images" {...fields} /><Field of="name" name="Name" {...fields} /></div>
           <Field of="command" name="Command" hint="the image's own when empty" {...fields} />
-          <Gpus {...fields} />
+          <Gpus {...fields} own={was.gpu_ids} />
           <Field of="mounts" name="Data" hint="SOURCE:TARGET or SOURCE:TARGET:ro, a line each" rows={2} {...fields} />
           <Rest {...fields} />
           <div class="buttons"><button type="submit" class={told ? '' : 'main'} disabled={isBusy}>{isBusy && !told ? 'Asking…' : 'Show what changes'}</button></div>
