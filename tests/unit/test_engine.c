@@ -97,7 +97,9 @@ static void asked_while_it_hears(void **state) {
     unsigned news_count = 0, known = 0;
     begin(&listener);
     assert_int_equal(engine_new(&setup, &g, &e), 0);
-    for (int64_t until_ns = clock_boot_ns() + 2 * NS_PER_S; clock_boot_ns() < until_ns;) {
+    int64_t began_ns = clock_boot_ns();
+    while (clock_boot_ns() < began_ns + 2 * NS_PER_S || news_count <= CONTAINERS || known <= CONTAINERS) {
+        assert_true(clock_boot_ns() < began_ns + 60 * NS_PER_S);
         struct pollfd p = {.fd = engine_fd(g), .events = POLLIN};
         struct engine_facts f, all[CONTAINERS + 1];
         enum engine_news news;
@@ -114,10 +116,7 @@ static void asked_while_it_hears(void **state) {
         assert_false(engine_facts(g, id, &f));
         assert_false(engine_facts(g, "not an id", &f));
     }
-    assert_true(news_count > CONTAINERS && known > CONTAINERS);
-    int64_t before_ns = clock_boot_ns();
-    engine_free(g);
-    assert_true(clock_boot_ns() - before_ns < NS_PER_S);
+    engine_free(g); /* while it hears: it would never end if it had to hear out */
     engine_free(NULL);
     fake.is_over = true;
     shutdown(fake.listener, SHUT_RDWR);

@@ -88,7 +88,7 @@ static void rig_remove(struct rig *r) {
 static void run_until(struct rig *r, const char *text, int times) {
     r->until = text;
     r->times = times;
-    r->deadline_ns = clock_boot_ns() + 10 * NS_PER_S;
+    r->deadline_ns = clock_boot_ns() + 60 * NS_PER_S;
     loop_run(r->loop);
     if (r->is_late) fail_msg("\"%s\" did not come %d times, but %d", text, times, count_in(r->inbox, text));
 }
