@@ -1,5 +1,6 @@
 """The project's own scripts: they are how a newcomer meets the project, so their promises are tested like any other."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -91,13 +92,53 @@ def test_what_passed_only_alone_is_unsteady(tmp_path):
     first = {"test_good": "", "test_a": "failure", "test_b[x.y-1]@test_x": "failure", "test_c": "error", "test_d": "failure", "test_late": "failure"}
     (tmp_path / "system.xml").write_text(junit(**first))
     (tmp_path / "alone.xml").write_text(junit(test_a="failure"))  # another test of this name is not made up for
-    (tmp_path / "again.xml").write_text(junit(**{"test_a": "", "test_b[x.y-1]": "", "test_c": "failure", "test_d": "skipped"}))
+    (tmp_path / "again-system.xml").write_text(junit(**{"test_a": "", "test_b[x.y-1]": "", "test_c": "failure", "test_d": "skipped"}))
     got = run(ROOT / "script/count-tests", tmp_path).stdout.splitlines()
     assert got[-1] == "3 4 0 2"
     assert [line for line in got if line.startswith("UNSTEADY")] == ["UNSTEADY system: tests.system.test_x.test_a", "UNSTEADY system: tests.system.test_x.test_b[x.y-1]"]
-    assert run(ROOT / "script/count-tests", "--failed", tmp_path / "system.xml").stdout.split() == [
-        f"tests/system/test_x.py::{t}" for t in ("test_a", "test_b[x.y-1]", "test_c", "test_d", "test_late")]
-    assert run(ROOT / "script/count-tests", "--failed", tmp_path / "none.xml").stdout == ""
+    (tmp_path / "again-system.xml").unlink()
+    assert run(ROOT / "script/count-tests", "--failed", tmp_path).stdout.splitlines() == ["alone tests/system/test_x.py::test_a"] + [
+        f"system tests/system/test_x.py::{t}" for t in ("test_a", "test_b[x.y-1]", "test_c", "test_d", "test_late")]
+
+
+def program(name, out, code, result="ERROR", err=""):
+    return json.dumps({"name": f"gpumgr:unit+tsan / {name}", "stdout": out, "stderr": err, "result": result, "returncode": code}) + "\n"
+
+
+FAILED = "1..2\nok 1 - one\nnot ok 2 - two\n"
+NEVER_AGAIN = {
+    "crash": program("x", FAILED, -11),
+    "time-out": program("x", FAILED, 1, "TIMEOUT"),
+    "cut off": program("x", "1..3\nok 1 - one\nnot ok 2 - two\n", 1),
+    "a signal that cmocka caught": program("x", FAILED.replace("- two\n", "- two\n# Test failed with exception: Segmentation fault(11)\n"), 1),
+    "address": program("x", FAILED, 1, err="==7==ERROR: AddressSanitizer: heap-use-after-free\n"),
+    "thread": program("x", FAILED, 66, err="WARNING: ThreadSanitizer: data race (pid=7)\n"),
+    "undefined": program("x", FAILED, 1, err="a.c:1:2: runtime error: signed integer overflow\n"),
+    "leak": program("x", "1..1\nok 1 - one\n", 23, err="==7==ERROR: LeakSanitizer: detected memory leaks\n"),
+    "no plan": program("x", "not ok 1 - one\n", 1),
+    "passed": program("x", "1..1\nok 1 - one\n", 0, "OK"),
+}
+
+
+@pytest.mark.parametrize("log", NEVER_AGAIN.values(), ids=list(NEVER_AGAIN))
+def test_a_crash_or_a_finding_is_never_run_again(tmp_path, log):
+    (tmp_path / "asan.json").write_text(log + program("y", FAILED, 1))
+    assert run(ROOT / "script/count-tests", "--failed", tmp_path).stdout == "asan y\n"
+
+
+@pytest.mark.parametrize("second, counted", [
+    (program("x", "1..2\nok 1 - one\nok 2 - two\n", 0, "OK"), "2 0 0 1"),
+    (program("x", FAILED, 1), "1 1 0 0"),
+    (program("x", "1..2\nnot ok 1 - one\nok 2 - two\n", 1), "1 1 0 0"),  # another case this time
+    (program("x", "1..2\nok 1 - one\nok 2 - two\n", 23, err="LeakSanitizer"), "1 1 0 0"),
+    (program("x", "1..2\nok 1 - one\n", -11), "1 1 0 0"),
+    ("", "1 1 0 0"),
+])
+def test_a_program_that_is_run_again_passes_as_a_whole(tmp_path, second, counted):
+    (tmp_path / "asan.json").write_text(program("x", FAILED, 1))
+    (tmp_path / "again-asan.json").write_text(second)
+    got = run(ROOT / "script/count-tests", tmp_path).stdout.splitlines()
+    assert got[-1] == counted and ("UNSTEADY asan: gpumgr:unit+tsan / x: two" in got) == (counted == "2 0 0 1"), got
 
 
 @pytest.fixture
@@ -111,6 +152,7 @@ def script_test(tmp_path):
 
     def call(suite):
         env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+        env["PATH"] = f"{tmp_path}/bin:{env['PATH']}"
         # its pytest closes the directory that all of a user's runs share to everybody else: not that of the run we are in
         return run(tmp_path / "script/test", suite, env=env | {"PYTEST_DEBUG_TEMPROOT": str(tmp_path)})
     return call
@@ -130,6 +172,29 @@ def test_what_failed_is_run_once_more(tmp_path, script_test, bad, lines, code):
     assert got.returncode == code, got.stdout + got.stderr
     assert got.stdout.splitlines()[-1] == lines[-1], got.stdout
     assert all(line in got.stdout for line in lines) and ("UNSTEADY" in got.stdout) == (bad == 2)
+
+
+MESON = """#!/bin/sh
+# b fails beside another, c always, d crashes: it is not even asked for again
+[ "$1 $2 $4" = "test -C --num-processes" ] || exit 0
+mkdir -p "$3/meson-logs"
+[ "$5" = 2 ] && { cp first "$3/meson-logs/testlog.json"; exit 1; }
+[ "$*" = "test -C build --num-processes 1 b c" ] && cp second "$3/meson-logs/testlog.json"
+"""
+
+
+def test_what_failed_in_c_is_run_once_more(tmp_path, script_test):
+    (tmp_path / "bin").mkdir()
+    for name, text in (("meson", MESON), ("ninja", "#!/bin/sh\n")):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    good = "1..2\nok 1 - one\nok 2 - two\n"
+    (tmp_path / "first").write_text(program("a", good, 0, "OK") + program("b", FAILED, 1) + program("c", FAILED, 1) + program("d", FAILED, -11))
+    (tmp_path / "second").write_text(program("b", good, 0, "OK") + program("c", FAILED, 1))
+    got = script_test("unit")
+    assert got.returncode == 1 and got.stdout.splitlines()[-1] == "6 passed, 2 failed", got.stdout + got.stderr
+    assert "UNSTEADY unit: gpumgr:unit+tsan / b: two" in got.stdout and "1 UNSTEADY" in got.stdout
+    assert all(f"FAIL unit: gpumgr:unit+tsan / {name}: two" in got.stdout for name in "cd")
 
 
 BROWSER = """#!/bin/sh
