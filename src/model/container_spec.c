@@ -28,7 +28,7 @@ static bool gives(const struct container_spec *s, enum container_key k) { return
 static int check_name(const struct container_spec *s, struct error *e) {
     static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     size_t n = strlen(s->name);
-    if (!gives(s, CONTAINER_KEY_NAME) || !n) return 0;
+    if (!n) return 0;
     for (size_t i = 0; i < n; i++)
         if (!strchr(first, s->name[i]) && !(i && strchr("_.-", s->name[i])))
             return fail(e, -EINVAL, "name: \"%.64s\" has other characters than letters, digits, _ . and -", s->name);
@@ -115,11 +115,12 @@ static int check_sizes(const struct container_spec *s, struct error *e) {
     return 0;
 }
 
+/* All that is there, given or not: a record may come from anybody, and what it says of itself may be wrong. */
 int container_spec_check(const struct container_spec *s, struct error *e) {
     int r = check_sizes(s, e);
     if (r >= 0) r = check_name(s, e);
     if (r < 0) return r;
-    if (gives(s, CONTAINER_KEY_IMAGE) && !job_word_is_image(s->image))
+    if ((gives(s, CONTAINER_KEY_IMAGE) || *s->image) && !job_word_is_image(s->image))
         return fail(e, -EINVAL, "image: \"%.80s\" is no name of an image, as in repository/name:tag", s->image);
     if (*s->cwd && (*s->cwd != '/' || strlen(s->cwd) > 4000))
         return fail(e, -EINVAL, "cwd: \"%.80s\" is not a full path; it begins with /", s->cwd);

@@ -30,6 +30,11 @@ static void walk(struct json_slice of, int depth) {
     }
 }
 
+static bool is_one_word(const char *s) {
+    while (*s && (unsigned char)*s > ' ' && *s != 0x7f) s++;
+    return !*s;
+}
+
 static void frame(const uint8_t *bytes, size_t n) {
     struct wire_container_call call;
     struct wire_container_answer answer;
@@ -50,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     buf_add(&copy, bytes, n);
     if (n && json_scan(copy.s, copy.len, nothing, NULL, &e) >= 0) walk((struct json_slice){copy.s, copy.len}, 0);
     if (container_spec_decode(bytes, n, &s, &e) < 0) return 0;
+    need(is_one_word(s.name) && is_one_word(s.image)); /* they are part of requests to an engine */
     container_spec_encode(&s, &again);
     need(again.len == n && memcmp(again.s, bytes, n) == 0);
     return 0;

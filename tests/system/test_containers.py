@@ -1,6 +1,7 @@
 """Containers by command, on a real Docker Engine: which are listed, who may do what with them, changes that are put back, and that
 nothing is lost, whoever is killed."""
 
+import errno
 import fcntl
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
@@ -17,6 +19,8 @@ from pathlib import Path
 import pytest
 
 from instance import GPUMGR, Instance, clean_env, kill
+from job_node import blob, job_text, words
+from link import frame, text
 from simulator import Simulator, wait_for
 from task_containers import IMAGE, TaskEngine
 
@@ -24,6 +28,7 @@ pytestmark = [pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"
 
 ADA, BOB, EVE = 61001, 61002, 61003  # EVE may use Docker's socket
 DOCKERS = 61999
+CONTAINER_CALL, ADD = 180, 8  # model/wire_type.h, model/wire_container_call.h
 SLEEP = ("--", "sleep", "100000")
 OBEYS = ("sh", "-c", "trap 'exit 0' TERM; while :; do usleep 50000; done")  # others let the engine wait for ten seconds
 
@@ -168,6 +173,21 @@ def test_bad_input_is_one_sentence_and_nothing_is_left(box):
     box.refused("name: there is a container one already", "add", IMAGE, "--name", "one", *SLEEP, user=BOB)
     box.refused("", "add", IMAGE, "--name", "two", "--", "/no/such/program", user=BOB)
     assert box.names() == ["one"]
+
+
+def test_who_writes_his_own_calls_says_nothing_to_the_engine(box):
+    """A call by hand, by anybody: a record that does not say that it gives a name, and has one that goes on as a request of its own."""
+    body = json.dumps({"Image": IMAGE, "Cmd": ["sleep", "100000"], "User": "0:0", "HostConfig": {"Privileged": True, "Binds": ["/:/host"]}})
+    name = f"x HTTP/1.1\r\nHost: e\r\n\r\nPOST /containers/create?name=evil HTTP/1.1\r\nHost: e\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}GET /_ping?"
+    image = f"{IMAGE}/json\r\nX:"
+    for wanted, texts in (("name: ", (name, IMAGE)), ("image: ", ("", image))):
+        record = struct.pack("<BI", 1, 0) + b"".join(map(job_text, (*texts, "", "", "", "", ""))) + words(("sleep", "1000")) + 4 * words(()) + struct.pack("<iB", 0, 0)
+        call = frame(CONTAINER_CALL, struct.pack("<QB", 7, ADD) + text("") + b"\0\0" + text("") + struct.pack("<I", 0) + blob(record))
+        by_hand = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.stdin.buffer.read()); sys.stdout.buffer.write(s.recv(4096))"
+        got = subprocess.run([sys.executable, "-c", by_hand, str(box.up.dir / "run/containers.sock")], input=call, capture_output=True, user=ADA, group=ADA,
+                             extra_groups=[], timeout=120, check=True).stdout
+        assert box.names() == [], got
+        assert struct.unpack_from("<i", got, 16)[0] == -errno.EINVAL and wanted.encode() in got, got
 
 
 def test_mounts_have_roots_and_their_users_rights(box):
