@@ -19,7 +19,7 @@ struct mount_of {
 };
 
 struct mounts {         /* large */
-    char dir[PATH_MAX]; /* where they are bound; nobody else may write there */
+    char dir[PATH_MAX]; /* where they are bound; nobody else may enter it */
     const char *roots;  /* with commas */
     const struct seal_context *who;
     unsigned count;

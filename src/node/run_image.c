@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -32,6 +33,7 @@
 #define WAIT_S 60
 #define SHM_BYTES (8ll << 30) /* at most: what loaders of batches share */
 #define SETTINGS_BYTES (1u << 20)
+#define MOUNTS_DIR "mounts" /* in the run's directory */
 
 static struct {
     struct settings settings;
@@ -63,7 +65,7 @@ static int name_of(const char *dir, struct error *e) {
     char path[PATH_MAX];
     if (!slash || !run_parse_name(slash + 1, &k)) return fail(e, -EINVAL, "%s: is not the directory of a run", dir);
     snprintf(self.run, sizeof self.run, "%s", slash + 1);
-    snprintf(self.mounts.dir, sizeof self.mounts.dir, "%s", dir);
+    snprintf(self.mounts.dir, sizeof self.mounts.dir, "%.4000s/" MOUNTS_DIR, dir);
     snprintf(path, sizeof path, "%.4000s/../..", dir);
     int r = seal_open_key(path, e);
     if (r >= 0) owners_container(self.run, self.name);
@@ -297,6 +299,16 @@ static int take_signals(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Others pass through a run's directory, to a log or a terminal of theirs. What is bound has left behind the directories that
+ * closed it, so it gets one that only we may enter. */
+static int take_mounts(struct error *e) {
+    self.mounts.roots = self.settings.jobs_mount_roots;
+    self.mounts.who = &self.who;
+    if (self.spec.mounts.count && mkdir(self.mounts.dir, 0700) < 0 && errno != EEXIST)
+        return fail_errno(e, errno, "%s", self.mounts.dir);
+    return mounts_take_all(&self.mounts, &self.spec.mounts, e);
+}
+
 static int run(const char *dir, const char *settings_path, struct error *e) {
     AUTO(buf_done) struct buf rest = {0};
     int signals = take_signals();
@@ -304,9 +316,7 @@ static int run(const char *dir, const char *settings_path, struct error *e) {
     if (r >= 0) r = name_of(dir, e);
     if (r >= 0) r = read_run(dir, e);
     if (r >= 0 && self.spec.is_pty) r = fail(e, -EINVAL, "pty: a container has no terminal here");
-    self.mounts.roots = self.settings.jobs_mount_roots;
-    self.mounts.who = &self.who;
-    if (r >= 0) r = mounts_take_all(&self.mounts, &self.spec.mounts, e);
+    if (r >= 0) r = take_mounts(e);
     if (r >= 0) r = create(e);
     if (r < 0) return r;
     AUTO(fd_done) int fd = docker_attach(self.socket, self.name, &rest, e);
@@ -335,5 +345,6 @@ int run_image_end(const char *dir, const char *settings_path) {
     snprintf(target, sizeof target, "/containers/%s?force=1&v=1", self.name);
     int status = docker_ask(self.socket, "DELETE", target, NULL, CREATE_S, &answer, &e);
     mounts_let_go(self.mounts.dir);
+    (void)rmdir(self.mounts.dir);
     return status == 404 || (status >= 200 && status < 300) ? 0 : EXIT_OURS;
 }

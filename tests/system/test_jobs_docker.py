@@ -4,6 +4,7 @@ whoever is killed."""
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -100,6 +101,25 @@ def test_mounts_have_roots_and_their_users_rights(spot):
         assert end["code"] == code and words in log_of(p, key), (mount, end, log_of(p, key))
         assert (words in end["text"]) == (code == 125)  # the job says it, too, not its log alone
     assert containers(p) == []
+
+
+def test_what_a_job_mounts_is_no_way_in_for_others(spot):
+    """A directory that everybody may read lies in one that is closed: where it is bound it is as closed."""
+    p = spot
+    home = p.open / "home"
+    (home / "data").mkdir(parents=True)
+    (home / "data/file").write_text("secret\n")
+    home.chmod(0o700)
+    for d in (home, home / "data", home / "data/file"):
+        os.chown(d, NOBODY, NOBODY)
+    key = start(p, "sh", "-c", "/bin/busybox cat /mnt/file; sleep 1000", mounts=(f"{home}/data:/mnt:ro",))
+    says(p, key, "secret")
+    look = ["sh", "-c", 'cat "$1"/*/file "$1"/*/*/file "$1"/mount.0/file "$1"/mounts/mount.0/file 2>/dev/null', "sh", p.dir(key)]
+    assert subprocess.run(look, capture_output=True, text=True).stdout.startswith("secret"), "it is there"
+    assert subprocess.run(look, capture_output=True, text=True, user=1234, group=1234, extra_groups=[]).stdout == ""
+    p.server.stop(key, BY_CANCEL, 0.5)
+    p.server.ended(key, 60)
+    assert str(p.i.dir) not in Path("/proc/mounts").read_text() and not (p.dir(key) / "mounts").exists()
 
 
 def test_signals_and_graces_reach_it(spot):
