@@ -590,5 +590,8 @@ unsigned relay_count(const struct relay *r) { return r->count; }
 const struct http_pass *relay_request(const struct relay_conn *c) { return &c->request; }
 void relay_address(const struct relay_conn *c, struct in6_addr *ret) { *ret = c->address; }
 bool relay_is_tls(const struct relay_conn *c) { return c->relay->tls != NULL; }
-void relay_set_ctx(struct relay_conn *c, void *ctx) { c->ctx = ctx; }
+void relay_set_ctx(struct relay_conn *c, void *ctx) {
+    if (ctx != c->ctx) close_up(c);
+    c->ctx = ctx;
+}
 void *relay_ctx(const struct relay_conn *c) { return c->ctx; }

@@ -54,6 +54,8 @@ void relay_pass(struct relay_conn *c, const struct buf *head);
 const struct http_pass *relay_request(const struct relay_conn *c);
 void relay_address(const struct relay_conn *c, struct in6_addr *ret);
 bool relay_is_tls(const struct relay_conn *c);
+/* For whom the request is. What is behind was opened for him: another one's request on the same connection (a proxy before us keeps
+ * few for all its browsers) is not sent there. */
 void relay_set_ctx(struct relay_conn *c, void *ctx);
 void *relay_ctx(const struct relay_conn *c);
 

@@ -428,6 +428,30 @@ def test_names_instead_of_ports(app, tmp_path):
             wait_for(lambda: v.ask("GET", "/say", Host=named).status == 404, "it is not open any more", 30)
 
 
+def test_names_on_one_connection_lead_to_different_uis(app, tmp_path):
+    """A proxy before us sends what several browsers ask through one connection."""
+    port = free_port()
+    with Simulator(tmp_path / "sim", "--model", "h200:2") as sim:
+        with Instance(sim, "--gpu-devices", sim.dir / "dev", *NO_ENGINES, "--ui.ports", port, "--ui.url", f"http://{{ui}}.localhost:{port}/",
+                      role="up") as i:
+            i.sim = sim
+            i.ready(2)
+            wait_for(lambda: verdicts(i) == ["free", "free"], "the GPUs are free", 30)
+            views = []
+            for user in (ADA, BOB):
+                number = start(i, app, user=user, ui=str(own := free_port()), port=own)
+                up(i, number)
+                v = View(i, number, user=user, enter=False)
+                v.named, v.host, v.own = v.host, f"127.0.0.1:{port}", own
+                v.enter(Host=v.named)
+                views.append(v)
+            connection = views[0].connect()
+            for v in (views[0], views[1], views[0], views[0]):
+                answer = v.ask("GET", "/say", connection=connection, Host=v.named)
+                assert answer.status == 200 and json.loads(answer.text)["port"] == v.own
+            connection.close()
+
+
 def test_over_tls(app, tmp_path):
     """The same certificate as the dashboard; cookies that nobody else can set; WebSockets as wss."""
     cert, key = certificate(tmp_path / "tls")

@@ -63,7 +63,7 @@ async def one(reader, writer):
     async for _ in body_pieces(reader, fields):
         pass
     if path == "/say":  # what came in
-        body = json.dumps({"method": method, "target": target, "fields": fields}).encode()
+        body = json.dumps({"method": method, "target": target, "fields": fields, "port": int(sys.argv[1])}).encode()
         reply(writer, "200 OK", b"" if method == "HEAD" else body, "Content-Type: application/json")
     elif path == "/large":
         await send_large(writer, int(query))
