@@ -33,10 +33,16 @@ bool services_is_own(const struct job_spec *s) { return s->service.count > 0; }
 
 /* ---- what cannot be ---- */
 
+/* Accounts that share one Unix user are told apart by their names; whoever sits at the machine as that user is him. */
 static struct service_one *own_of_name(const struct services *s, const struct taking *t, const char *name) {
-    for (size_t i = 0; i < s->count; i++)
-        if (s->of[i]->uid == t->uid && strcmp(s->of[i]->name, name) == 0) return s->of[i];
-    return NULL;
+    struct service_one *found = NULL;
+    for (size_t i = 0; i < s->count; i++) {
+        struct service_one *o = s->of[i];
+        if (o->uid != t->uid || strcmp(o->name, name) != 0) continue;
+        if (strcmp(o->account, t->account) == 0) return o;
+        if (!*o->account || !*t->account) found = o;
+    }
+    return found;
 }
 
 /* Ports of processes are the machine's; those of containers are their own. */
@@ -77,7 +83,8 @@ static int check(const struct taking *t, struct job_spec *spec, struct service_s
     if (rules->update == SERVICE_NEW && old)
         return fail(e, -EEXIST, "name: there is a service %s already; `gpumgr service update` changes it", spec->name);
     if (rules->update != SERVICE_NEW && !old)
-        return fail(e, -ENOENT, "name: %s has no service %s; `gpumgr service add` makes one", t->user, spec->name);
+        return fail(e, -ENOENT, "name: %s has no service %s; `gpumgr service add` makes one",
+                    *t->account ? t->account : t->user, spec->name);
     if (old && strcmp(old->node, t->node) != 0)
         return fail(e, -EINVAL, "service %s is on %s, and this came from %s", old->name, old->node, t->node);
     if (!old && s->count >= SERVICES_MAX)

@@ -1,6 +1,7 @@
 """Services: jobs that stay up. Real processes that listen, fail, end and are killed; several Unix users; and kill -9 of whoever
 looks after them."""
 
+import http.client
 import json
 import os
 import socket
@@ -10,7 +11,7 @@ import time
 import pytest
 
 from instance import kill
-from job_box import ADA, BOB, ask, box, gpumgr, idle, job, queue, state, submit, verdicts  # noqa: F401
+from job_box import ADA, BOB, api, ask, box, gpumgr, idle, job, queue, state, submit, verdicts  # noqa: F401
 from simulator import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="jobs of several users need root")
@@ -338,6 +339,43 @@ def test_whose_it_is(box, served):
     assert got.returncode == 2 and "2 services are called web; give the number of one" in got.stderr
     mine = next(s["id"] for s in services(box) if s["user"] == str(ADA))
     assert gpumgr(box, "service", "suspend", mine).returncode == 0  # root may
+
+
+def as_account(box, name):
+    """Calls of an account's browser: method, path, body -> status, document."""
+    assert api(box, f"users/{name}", "PUT", {"role": "member"})[0] in (200, 201)
+    secret = api(box, "links", "POST", {"user": name})[1]["url_path"].split("#")[1]
+    url = (box.dir / "run/server/listen").read_text().split()[0]
+    fields = {"Content-Type": "application/json", "Origin": url}
+
+    def call(method, path, body=None):
+        c = http.client.HTTPConnection(url.split("//")[1], timeout=60)
+        c.request(method, f"/api/v1/{path}", body and json.dumps(body), fields)
+        answer = c.getresponse()
+        text = answer.read()
+        return answer, json.loads(text) if text else None
+
+    fields["Cookie"] = call("POST", "session", {"link": secret})[0].getheader("Set-Cookie").split(";")[0]
+    fields["X-CSRF-Token"] = call("GET", "session")[1]["csrf"]
+    return lambda *words: (lambda got: (got[0].status, got[1]))(call(*words))
+
+
+def test_accounts_that_share_a_unix_user_have_services_of_their_own(box):
+    users = box.dir / "users"
+    users.write_text("ada nobody\nbob nobody\n")
+    users.chmod(0o644)
+    ada, bob = as_account(box, "ada"), as_account(box, "bob")
+    job = {"name": "llm", "command": ["sleep", "1000"], "service": {}}
+    status, mine = ada("POST", "jobs", job)
+    assert status == 201
+    status, got = bob("POST", "jobs", {**job, "command": ["sleep", "2000"], "service": {"update": "replace"}})
+    assert status == 404 and "bob has no service llm" in got["error"]["message"], got
+    assert service(box, mine["id"])["revision"] == 1 and service(box, mine["id"])["next_revision"] in (None, 0, 1)
+    assert bob("POST", f"services/{mine['id']}/suspend")[0] == 403
+    status, other = bob("POST", "jobs", job)
+    assert status == 201 and other["id"] != mine["id"]
+    assert bob("POST", "jobs", {**job, "service": {"update": "replace"}})[1]["id"] == other["id"]
+    assert {s["account"]: s["id"] for s in services(box)} == {"ada": mine["id"], "bob": other["id"]}
 
 
 # ---- kill -9 ----
