@@ -77,6 +77,26 @@ void json_tree_lay_over(struct json_tree *under, const struct json_tree *over) {
     }
 }
 
+void json_tree_patch(struct json_tree *under, const struct json_tree *patch) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(node(patch), key, value) {
+        if (json_is_null(value)) {
+            (void)json_object_del(node(under), key);
+            continue;
+        }
+        json_t *there = json_object_get(node(under), key);
+        if (json_is_object(value) && !json_is_object(there)) {
+            there = json_object();
+            if (!there || json_object_set_new(node(under), key, there) < 0) abort();
+        }
+        if (json_is_object(value))
+            json_tree_patch((struct json_tree *)(uintptr_t)there, tree(value));
+        else if (json_object_set_new(node(under), key, json_deep_copy(value)) < 0)
+            abort();
+    }
+}
+
 void json_tree_drop(struct json_tree *j, const char *key) { (void)json_object_del(node(j), key); }
 
 void json_tree_write(const struct json_tree *j, struct buf *b) {

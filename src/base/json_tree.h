@@ -46,6 +46,8 @@ int64_t json_tree_integer(const struct json_tree *j, int64_t otherwise); /* 2.0 
 
 /* Members of `over` stand above those of `under`, both objects: where both have an object, that one is filled the same way. */
 void json_tree_lay_over(struct json_tree *under, const struct json_tree *over);
+/* The same as a patch (RFC 7396): a null takes the member away. */
+void json_tree_patch(struct json_tree *under, const struct json_tree *patch);
 void json_tree_drop(struct json_tree *j, const char *key);
 /* As text, appended. */
 void json_tree_write(const struct json_tree *j, struct buf *b);

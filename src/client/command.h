@@ -31,3 +31,7 @@ const struct command *command_find(const char *name); /* or NULL */
 int command_fail(const struct command *c, const struct error *e, int exit_code);
 
 int command_help(const struct command *c);
+
+/* For commands with verbs: flags may stand before the verb, too; behind the verb and its name they mean the same. Returns the new
+ * argv, whose first word is the verb, "list" where there is none; the caller frees it. */
+char **command_verb_first(int argc, char **argv, int *ret_argc);

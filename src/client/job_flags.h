@@ -53,9 +53,10 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
 #define JOB_HELP_ONCE                                                                                                  \
     "  --deadline TIME      to be finished within: 2h, 1h30m\n"                                                        \
     "  --finish-by MOMENT   to be finished by: 18:30, \"tomorrow 08:00\", \"2026-11-16 08:00\"\n"                      \
+    "  --after JOBS         once these have ended well: 17,18; 17:any however it ended\n"
+#define JOB_HELP_LIMITS                                                                                                \
     "  --time-limit TIME    ended after running so long; also tells the queue when its GPUs will be free\n"            \
     "  --retries N          tried again so often when it fails (0)\n"                                                  \
-    "  --after JOBS         once these have ended well: 17,18; 17:any however it ended\n"                              \
     "  --array RANGE        one run for each number, in GPUMGR_ARRAY_INDEX and for {index}: 1-100, 1-100%8 eight\n"    \
     "                       at once\n"                                                                                 \
     "  --sweep NAME=LIST    one run for each value, in the variable NAME and for {NAME}: lr=1e-3,1e-4; given again,\n" \

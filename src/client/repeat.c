@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "client/command.h"
+#include "client/job_flags.h"
 #include "client/job_table.h"
 #include "client/output.h"
 #include "client/server_ask.h"
@@ -80,14 +81,9 @@ static void put_row(const struct json_tree *r, struct table_cell *c) {
     c[7].colour = last ? colour_of(outcome) : NULL;
 }
 
-static int ask_all(struct wish *w, struct buf *answer, struct error *e) {
-    int r = server_ask(w->dir, "GET", "/api/v1/repeats", NULL, answer, e);
-    return r < 0 ? r : json_tree_parse(answer->s, answer->len, &w->all, e);
-}
-
 static int do_list(struct wish *w, struct buf *out, struct error *e) {
     AUTO(buf_done) struct buf answer = {0};
-    int r = ask_all(w, &answer, e);
+    int r = repeats_ask(w->dir, &w->all, &answer, e);
     if (r < 0) return r;
     if (w->json) {
         buf_puts(out, answer.s);
@@ -109,39 +105,6 @@ static int do_list(struct wish *w, struct buf *out, struct error *e) {
     table_print(t, screen.width, screen.has_colour, out);
     free(t);
     if (count > TABLE_ROWS_MAX) buf_printf(out, "and %zu more; --json has all\n", count - TABLE_ROWS_MAX);
-    return 0;
-}
-
-/* ---- which one ---- */
-
-/* A number, or a name that only one of them has; one's own come first. */
-static int find(struct wish *w, const char *word, int64_t *ret, struct error *e) {
-    AUTO(buf_done) struct buf answer = {0};
-    if (strspn(word, "0123456789") == strlen(word) && strlen(word) < 18) {
-        *ret = atoll(word);
-        return 0;
-    }
-    int r = w->all ? 0 : ask_all(w, &answer, e);
-    if (r < 0) return r;
-    const struct json_tree *list = json_tree_get(w->all, "repeats");
-    struct nearest guess = {.typed = word};
-    unsigned own = 0, others = 0;
-    int64_t mine = 0, theirs = 0;
-    for (size_t i = 0; i < json_tree_count(list); i++) {
-        const struct json_tree *one = json_tree_at(list, i);
-        nearest_offer(&guess, job_text(one, "name"));
-        if (strcmp(job_text(one, "name"), word) != 0) continue;
-        bool is_mine = job_number(one, "uid") == geteuid();
-        own += is_mine;
-        others += !is_mine;
-        *(is_mine ? &mine : &theirs) = (int64_t)job_number(one, "id");
-    }
-    if (own > 1 || (!own && others > 1))
-        return fail(e, -EINVAL, "%.60s: %u repeating jobs are called that; give a number", word, own ? own : others);
-    if (!own && !others)
-        return guess.best ? fail(e, -ENOENT, "no repeating job is called %.60s; did you mean %s?", word, guess.best)
-                          : fail(e, -ENOENT, "no repeating job is called %.60s", word);
-    *ret = own ? mine : theirs;
     return 0;
 }
 
@@ -199,7 +162,7 @@ static int do_show(struct wish *w, struct buf *out, struct error *e) {
     AUTO(buf_done) struct buf path = {0}, answer = {0};
     struct json_tree *root;
     int64_t id = 0;
-    int r = find(w, w->flags.words[1], &id, e);
+    int r = repeat_pick(w->dir, &w->all, w->flags.words[1], &id, e);
     buf_printf(&path, "/api/v1/repeats/%lld", (long long)id);
     if (r >= 0) r = server_ask(w->dir, "GET", path.s, NULL, &answer, e);
     if (r >= 0 && w->json) buf_puts(out, answer.s);
@@ -232,7 +195,7 @@ static int do_one(struct wish *w, const struct deed *d, const char *word, struct
     AUTO(buf_done) struct buf path = {0}, answer = {0};
     struct json_tree *root;
     int64_t id = 0;
-    int r = find(w, word, &id, e);
+    int r = repeat_pick(w->dir, &w->all, word, &id, e);
     buf_printf(&path, "/api/v1/repeats/%lld%s", (long long)id, d->path);
     if (r >= 0) r = server_ask(w->dir, d->method, path.s, NULL, &answer, e);
     if (r < 0) return r;
@@ -262,11 +225,11 @@ static int do_all(const struct command *self, struct wish *w, const struct deed 
 static int check_words(const struct wish *w, const struct deed **ret, struct error *e) {
     const char *verb = w->flags.word_count ? w->flags.words[0] : "list";
     struct nearest guess = {.typed = verb};
-    static const char *const looks[] = {"list", "show", "next"};
+    static const char *const looks[] = {"list", "show", "next", "edit"};
     for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
         nearest_offer(&guess, looks[i]);
         if (strcmp(verb, looks[i]) != 0) continue;
-        size_t want = i == 1 ? 2 : w->flags.word_count ? 1 : 0;
+        size_t want = i == 1 || i == 3 ? 2 : w->flags.word_count ? 1 : 0;
         if (w->flags.word_count < want) return fail(e, -EINVAL, "show: which one? `gpumgr repeat` lists them");
         if (w->flags.word_count > want) return fail(e, -EINVAL, "%s: what is \"%.60s\"?", verb, w->flags.words[want]);
         return 0;
@@ -282,7 +245,7 @@ static int check_words(const struct wish *w, const struct deed **ret, struct err
     return fail(e, -EINVAL, "what is \"%.60s\"? --help lists the words", verb);
 }
 
-static int run(const struct command *self, int argc, char **argv) {
+static int run_others(const struct command *self, int argc, char **argv) {
     AUTO(buf_done) struct buf out = {0};
     struct wish w = {0};
     struct loaded loaded = {0};
@@ -315,15 +278,24 @@ static int run(const struct command *self, int argc, char **argv) {
     return code != EXIT_DONE ? code : written;
 }
 
+static int run(const struct command *self, int argc, char **argv) {
+    int count;
+    char **words = command_verb_first(argc, argv, &count);
+    int code = strcmp(words[0], "edit") == 0 ? repeat_edit_run(self, count, words) : run_others(self, argc, argv);
+    free(words);
+    return code;
+}
+
 const struct command command_repeat = {
     .name = "repeat",
-    .summary = "Jobs that come again: list, show, pause, resume, run, remove",
+    .summary = "Jobs that come again: list, show, change, pause, resume, run, remove",
     .run = run,
-    .words = "list show next pause resume run remove",
+    .words = "list show next pause resume run remove edit",
     .help =
         "usage: gpumgr repeat [list] [--json]\n"
         "       gpumgr repeat show REPEAT [--json]\n"
         "       gpumgr repeat pause|resume|run|remove REPEAT...\n"
+        "       gpumgr repeat edit REPEAT [FLAGS] [--] [COMMAND [WORDS]]\n"
         "       gpumgr repeat next --cron EXPRESSION|--interval INTERVAL [--zone ZONE] [--json]\n"
         "\n"
         "A repeating job is handed in with `gpumgr submit --cron` or `--interval`; at each of its times it becomes a\n"
@@ -332,11 +304,26 @@ const struct command command_repeat = {
         "in yet. `run` makes a job now, beside its times. Times that pass while it is paused are not made good. You\n"
         "may do this to your own, administrators to everybody's.\n"
         "\n"
+        "`edit` says what is to change, the rest stays; it shows each change and the next five times. Times that are\n"
+        "decided stay as they are, and the new ones count from now on. What it runs is handed in anew: as you, with "
+        "the\n"
+        "environment and the directory that you are in; a change of its times alone leaves that as it was. Only the\n"
+        "owner changes one.\n"
+        "\n"
         "  --cron EXPRESSION    minute, hour, day, month, weekday: \"0 3 * * mon-fri\"; @daily and the like\n"
         "  --interval INTERVAL  ISO 8601: R/2026-11-15T03:00:00+01:00/PT12H\n"
         "  --zone ZONE          Europe/Berlin (the server's own)\n"
+        "  --late TIME          with edit: a time that nobody could keep is made good for so long\n"
+        "  --overlap POLICY     with edit: when the job before is not over: skip, queue, cancel\n"
+        "  --unset FLAG         with edit: what it was given is taken away: time-limit, image, env.NAME; may be given\n"
+        "                       again\n"
+        "  --dry-run            with edit: only say what would change\n"
+        "\n"
+        "With edit, what it runs, too:\n"
+        "\n" JOB_HELP_GPUS JOB_HELP_LIMITS JOB_HELP_RUN
+        "  --file FILE          with edit: what is to change, as JSON (docs/jobs.md)\n"
         "  --json               as JSON\n"
         "  --dir DIR            the instance to ask\n"
         "\n"
-        "example: gpumgr repeat pause nightly\n",
+        "example: gpumgr repeat edit nightly --cron \"0 4 * * *\" --time-limit 2h\n",
 };

@@ -66,7 +66,7 @@ const struct command command_run = {
         "or TERM once more cancels it (TERM, then KILL of all that it started). Ctrl-\\ leaves it running and gives\n"
         "your prompt back; with --pty that is Ctrl-]. Ctrl-Z stops only this command. `gpumgr attach JOB` comes back\n"
         "to it.\n"
-        "\n" JOB_HELP_GPUS JOB_HELP_ONCE JOB_HELP_RUN JOB_HELP_FILE
+        "\n" JOB_HELP_GPUS JOB_HELP_ONCE JOB_HELP_LIMITS JOB_HELP_RUN JOB_HELP_FILE
         "  --detach             do not wait: print its number\n"
         "  --quiet              say nothing but what the job says\n"
         "  --dry-run            only say what would become of it now\n"

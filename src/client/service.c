@@ -273,23 +273,6 @@ static int run_logs(const struct command *self, int argc, char **argv) {
     return command_logs.run(&command_logs, count, words);
 }
 
-/* Flags may stand before the verb, too: behind the verb and its name they mean the same. Returns the new argv, whose first word is
- * the verb; the caller frees it. */
-static char **verb_first(int argc, char **argv, int *ret_argc) {
-    static char list[] = "list";
-    char **words = calloc((size_t)argc + 2, sizeof *words);
-    int at = 1, count = 0;
-    if (!words) abort();
-    while (at < argc && argv[at][0] == '-') at += strcmp(argv[at], "--dir") == 0 ? 2 : 1;
-    int next = at < argc ? at + 1 : argc, flags_end = at < argc ? at : argc;
-    words[count++] = at < argc ? argv[at] : list;
-    if (next < argc && argv[next][0] != '-') words[count++] = argv[next++];
-    for (int i = 1; i < flags_end; i++) words[count++] = argv[i];
-    while (next < argc) words[count++] = argv[next++];
-    *ret_argc = count;
-    return words;
-}
-
 static int run_verb(const struct command *self, int argc, char **words) {
     const char *verb = words[0];
     struct error e;
@@ -306,7 +289,7 @@ static int run_verb(const struct command *self, int argc, char **words) {
 
 static int run(const struct command *self, int argc, char **argv) {
     int count;
-    char **words = verb_first(argc, argv, &count);
+    char **words = command_verb_first(argc, argv, &count);
     int code = run_verb(self, count, words);
     free(words);
     return code;

@@ -44,7 +44,7 @@ const struct command command_submit = {
         "away.\n"
         "`gpumgr run` is the same and waits for it. The first word that is no flag begins the command; behind --\n"
         "every word is the command's.\n"
-        "\n" JOB_HELP_GPUS JOB_HELP_ONCE JOB_HELP_RUN JOB_HELP_REPEAT JOB_HELP_FILE
+        "\n" JOB_HELP_GPUS JOB_HELP_ONCE JOB_HELP_LIMITS JOB_HELP_RUN JOB_HELP_REPEAT JOB_HELP_FILE
         "  --dry-run            only say what would become of it now\n"
         "  --json               {\"id\": 17, \"count\": 1}; with --dry-run the plan\n"
         "  --dir DIR            the instance to ask\n"

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -46,6 +47,9 @@ void repeat_spec_write(const struct repeat_spec *s, struct buf *b) {
     buf_putc(b, 0);
     buf_printf(b, "overlap=%s", repeat_overlap_name(s->overlap));
     buf_putc(b, 0);
+    if (!s->edits) return;
+    buf_printf(b, "edits=%lld", (long long)s->edits);
+    buf_putc(b, 0);
 }
 
 /* The value of the next word if it has this key; else NULL. */
@@ -66,7 +70,10 @@ int repeat_spec_read(const struct job_words *w, struct repeat_spec *ret, struct 
     const char *late = s.zone ? take(w, &at, "late") : NULL, *overlap = late ? take(w, &at, "overlap") : NULL;
     for (int i = 0; overlap && i < REPEAT_OVERLAPS; i++)
         if (strcmp(overlap, repeat_overlap_name((enum repeat_overlap)i)) == 0) s.overlap = (enum repeat_overlap)i;
-    if (s.overlap == REPEAT_OVERLAPS || w->count != 4) return fail(e, -EPROTO, "repeat: words that make no sense");
+    const char *edits = overlap && w->count == 5 ? take(w, &at, "edits") : NULL;
+    if (edits) s.edits = strtoll(edits, NULL, 10); /* what it leaves unread is not what is written again */
+    if (s.overlap == REPEAT_OVERLAPS || w->count != (edits ? 5 : 4))
+        return fail(e, -EPROTO, "repeat: words that make no sense");
     int r = duration_parse(late, &s.late_ns, e);
     if (r < 0) return fail_in(e, r, "repeat.late");
     r = repeat_spec_check(&s, NULL, e);
@@ -90,6 +97,7 @@ int repeat_spec_check(const struct repeat_spec *s, struct recur *ret_recur, stru
         return fail(e, -EINVAL, "repeat.zone: \"%.60s\" is no time zone, as in Europe/Berlin or UTC", s->zone);
     if (s->late_ns < LATE_LEAST_NS || s->late_ns > DURATION_MOST_NS)
         return fail(e, -EINVAL, "repeat.late: not from 1s to 366 days");
+    if (s->edits < 0) return fail(e, -EINVAL, "repeat.edits: is no repeat's number");
     if (ret_recur) *ret_recur = recur;
     return 0;
 }

@@ -3,7 +3,8 @@
  *
  *   cron=0 3 * * * | interval=R/.../P1D, zone=Europe/Berlin (or nothing: the server's own), late=10m, overlap=skip
  *
- * All four, in this order: one meaning, one list of words. And what becomes of each of its times, as a pure step. */
+ * All four, in this order, and behind them edits=12 where it is not a new one but stands for repeat 12 from now on: one meaning,
+ * one list of words. And what becomes of each of its times, as a pure step. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,6 +32,7 @@ struct repeat_spec {
     const char *cron, *interval, *zone;
     int64_t late_ns;
     enum repeat_overlap overlap;
+    int64_t edits; /* the repeat that it changes; 0: it is a new one */
 };
 
 /* Appends the words; what they say must have passed repeat_spec_check. Blanks of an expression become one each. */
@@ -41,7 +43,7 @@ int repeat_spec_read(const struct job_words *w, struct repeat_spec *ret, struct 
 int repeat_spec_check(const struct repeat_spec *s, struct recur *ret_recur, struct error *e) MUST_CHECK;
 /* The job that carries it: what makes no sense for one that comes again. */
 int repeat_spec_check_job(const struct job_spec *j, struct error *e) MUST_CHECK;
-/* As an object, the one that a job file has under "repeat". */
+/* As an object, the one that a job file has under "repeat"; without `edits`, which is said once. */
 void repeat_spec_json(struct buf *b, const struct repeat_spec *s);
 
 /* ---- what becomes of its times ---- */

@@ -29,7 +29,7 @@ static int late_of(struct reading *r, const char *text) {
 }
 
 static int key_take(struct reading *r, const char *key, const char *text) {
-    static const char *const keys[] = {"cron", "interval", "zone", "late", "overlap"};
+    static const char *const keys[] = {"cron", "interval", "zone", "late", "overlap", "edits"};
     struct nearest guess = {.typed = key};
     if (strcmp(key, "cron") == 0)
         r->s.cron = text;
@@ -53,6 +53,10 @@ static int key_take(struct reading *r, const char *key, const char *text) {
 static void member(void *ctx, const char *key, const struct json_tree *v) {
     struct reading *r = ctx;
     if (r->result < 0 || json_tree_is_null(v)) return;
+    if (strcmp(key, "edits") == 0) {
+        r->s.edits = json_tree_integer(v, -1);
+        return;
+    }
     const char *text = json_tree_text(v, NULL);
     r->result = text ? key_take(r, key, text) : fail(r->e, -EINVAL, "repeat.%.60s: not a text in quotes", key);
 }

@@ -120,6 +120,10 @@ int api_repeat_run(struct call *c, struct error *e);
 int api_repeat_remove(struct call *c, struct error *e);
 int api_repeat_times(struct call *c, struct error *e);
 
+/* api_repeat_edit.c */
+extern const struct route_field api_repeat_edit_query[];
+int api_repeat_edit(struct call *c, struct error *e);
+
 /* api_log.c */
 extern const struct route_field api_log_query[];
 int api_job_log(struct call *c, struct error *e);

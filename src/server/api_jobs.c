@@ -74,7 +74,8 @@ const struct route_field api_job_body[] = {
      "it in GPUMGR_UI_PORT"},
     {"pty",                            FIELD_BOOL, false, "A terminal of its own"},
     {"repeat",                FIELD_TEXT, false,
-     "`{\"cron\" or \"interval\", \"zone\", \"late\", \"overlap\"}`: it comes again; what is made is a repeat"},
+     "`{\"cron\" or \"interval\", \"zone\", \"late\", \"overlap\"}`: it comes again; what is made is a "
+     "repeat. With `edits` and a number it stands for that repeat from now on"},
     {"over",                                                     FIELD_TEXT, false,
      "`{\"memory\": \"warn\" or \"end\", \"idle\": ...}`: what happens to one that takes more than it asked for"},
     {0                                                     }

@@ -28,6 +28,7 @@ void repeat_free(struct repeat *r) {
     free(r->open);
     buf_done(&r->record);
     buf_done(&r->seal);
+    buf_done(&r->times);
     zone_done(&r->zone);
     free(r);
 }
@@ -49,7 +50,9 @@ struct repeat *repeat_new(const struct repeat_row *row, struct zone *zone, struc
     snprintf(r->zone_name, sizeof r->zone_name, "%s", row->zone);
     buf_add(&r->record, row->record, row->record_len);
     buf_add(&r->seal, row->seal, row->seal_len);
+    if (row->times) buf_add(&r->times, row->times, row->times_len);
     int result = job_decode(r->record.s, r->record.len, &r->job, e);
+    if (row->times) r->job.repeat = job_words_of(&r->times);
     if (result >= 0) result = repeat_spec_read(&r->job.repeat, &r->spec, e);
     if (result >= 0) result = repeat_spec_check(&r->spec, &r->recur, e);
     if (result < 0) {
@@ -95,6 +98,22 @@ void repeat_put(struct repeats *all, struct repeat *r) {
     all->of = realloc(all->of, (all->count + 1) * sizeof(void *));
     if (!all->of) abort();
     all->of[all->count++] = r;
+}
+
+void repeat_replace(struct repeats *all, struct repeat *fresh) {
+    for (size_t i = 0; i < all->count; i++) {
+        struct repeat *old = all->of[i];
+        if (old->id != fresh->id) continue;
+        fresh->is_paused = old->is_paused;
+        fresh->open = old->open;
+        fresh->open_count = old->open_count;
+        fresh->open_cap = old->open_cap;
+        old->open = NULL;
+        repeat_free(old);
+        all->of[i] = fresh;
+        return;
+    }
+    repeat_free(fresh);
 }
 
 void repeat_drop(struct repeats *all, int64_t id) {

@@ -33,6 +33,38 @@ typedef queue_submitted_fn repeat_done_fn;
 int repeat_control(struct repeats *all, const struct queue_who *who, int64_t id, enum repeat_verb verb,
                    repeat_done_fn done, void *ctx, struct error *e) MUST_CHECK;
 
+/* ---- changing one ---- */
+
+/* What a document of some of a job's keys makes of one: the rest stays, a null takes a key away. It is its owner's to change. */
+struct repeat_patched {
+    struct buf document; /* the whole job, for its owner's eyes */
+    struct buf record;   /* the same as a record, whose repeat has `edits` */
+    struct buf times;    /* words of its repeat, without `edits` */
+    struct buf changes;  /* a list of {key, from, to} */
+    bool is_same;        /* nothing changes */
+    bool is_job_new;     /* not only its times: the record must be sealed again */
+    char node[64];       /* where it runs */
+};
+void repeat_patched_done(struct repeat_patched *p);
+int repeat_patch(const struct repeats *all, const struct queue_who *who, int64_t id, const char *json, size_t len,
+                 struct repeat_patched *ret, struct error *e) MUST_CHECK;
+
+struct repeat_change {
+    int64_t id;
+    const struct buf *times;          /* words, as repeat_spec_write writes them; without `edits` */
+    const struct wire_sealed *sealed; /* what it runs from now on; NULL: what it ran, under the same seal */
+    enum queue_origin origin;         /* of the seal */
+    const char *account;              /* the same; "": the node's socket */
+    const char *ask;                  /* the key of who wants it; "": none */
+    bool is_dry;                      /* nothing is changed: only says what would be */
+};
+/* Times that are decided stay as they are; those up to now belong to the old rule, those after it to the new one. -EAGAIN: one of
+ * its times is due just now, and is decided first. `done` is called once, after the commit, unless this fails: with an object of
+ * the rule and its next times. Who may is the caller's to ask (repeat_patch), but for whose seal it is. */
+typedef void (*repeat_changed_fn)(void *ctx, int result, const struct buf *times, const struct error *e);
+int repeat_change(struct repeats *all, const struct repeat_change *c, repeat_changed_fn done, void *ctx,
+                  struct error *e) MUST_CHECK;
+
 /* Whether there is one of this number. */
 bool repeat_is_there(const struct repeats *all, int64_t id);
 

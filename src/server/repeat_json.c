@@ -115,6 +115,13 @@ void repeats_json(const struct repeats *all, struct buf *b, int64_t id, const st
         if (!id || all->of[i]->id == id) put_repeat(b, all, all->of[i], slots, count);
 }
 
+void repeat_times_json(struct buf *b, const struct repeat *r) {
+    json_open(b, '{');
+    put_spec(b, &r->spec, r->zone_name);
+    put_next(b, &r->recur, &r->zone, r->mark_s);
+    json_close(b, '}');
+}
+
 int repeat_preview(const struct repeat_spec *s, int64_t now_s, struct buf *b, struct error *e) {
     AUTO(zone_done) struct zone zone = {0};
     char name[ZONE_NAME_MAX];

@@ -15,7 +15,8 @@ struct repeat {
     char *user, *account, *node;
     char zone_name[ZONE_NAME_MAX];
     struct buf record, seal;
-    struct job_spec job; /* points into the record, as spec does */
+    struct buf times;    /* words that count instead of the record's, once they were changed */
+    struct job_spec job; /* points into the record or the times, as spec does */
     struct repeat_spec spec;
     struct recur recur;
     struct zone zone;
@@ -44,6 +45,8 @@ struct repeat *repeat_find(const struct repeats *all, int64_t id);
 struct repeat *repeat_new(const struct repeat_row *row, struct zone *zone, struct error *e);
 void repeat_free(struct repeat *r);
 void repeat_put(struct repeats *all, struct repeat *r);
+/* Stands for the old one of its number from now on, which is freed: with its jobs, and paused as that was. */
+void repeat_replace(struct repeats *all, struct repeat *fresh);
 void repeat_drop(struct repeats *all, int64_t id);
 void repeat_open_add(struct repeat *r, int64_t job);
 void repeat_mark(struct repeat *r, int64_t mark_s); /* and the next time after it */
@@ -56,6 +59,9 @@ struct queue_spawn repeat_job(const struct repeat *r);
 void repeat_end_others(struct repeats *all, const struct repeat *r);
 void repeat_tell(struct repeats *all, const struct repeat *r, enum event_severity severity, const char *kind,
                  const char *text);
+
+/* repeat_json.c: its rule and its next five times, as an object. */
+void repeat_times_json(struct buf *b, const struct repeat *r);
 
 /* repeat_take.c */
 bool repeat_is_own(const struct job_spec *s);

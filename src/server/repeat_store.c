@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "server/edit_store.h"
 #include "server/queue_store.h"
 
 int repeat_store_add(struct sql *db, const struct repeat_row *row, int64_t *ret_id, struct error *e) {
@@ -26,7 +27,17 @@ static int one_row(int changed, int64_t id, struct error *e) {
 
 int repeat_store_remove(struct sql *db, int64_t id, struct error *e) {
     int r = sql_do(db, e, "DELETE FROM repeat_slots WHERE repeat=?", "i", id);
+    if (r >= 0) r = edit_store_drop(db, EDIT_OF_REPEAT, id, e);
     return r < 0 ? r : one_row(sql_do(db, e, "DELETE FROM repeats WHERE id=?", "i", id), id, e);
+}
+
+int repeat_store_change(struct sql *db, const struct repeat_row *row, int64_t changed_s, struct error *e) {
+    return one_row(sql_do(db, e,
+                          "UPDATE repeats SET account=?,origin=?,zone=?,record=?,seal=?,times=?,changed=?,"
+                          "mark=max(mark,?) WHERE id=?",
+                          "sisbbbiii", row->account, (int64_t)row->origin, row->zone, row->record, row->record_len,
+                          row->seal, row->seal_len, row->times, row->times_len, changed_s, row->mark_s, row->id),
+                   row->id, e);
 }
 
 int repeat_store_pause(struct sql *db, int64_t id, bool is_paused, struct error *e) {
@@ -79,8 +90,9 @@ int repeat_store_back(struct sql *db, int64_t id, int64_t now_s, int64_t *ret_ma
                    (int64_t)REPEAT_RUN, (int64_t)REPEAT_BY_HAND);
     if (r >= 0)
         r = sql_int(db, ret_mark_s, e,
-                    "SELECT coalesce(max(slot),?) FROM repeat_slots WHERE repeat=? AND slot<=? AND fate<>?", "iiii",
-                    now_s, id, now_s, (int64_t)REPEAT_BY_HAND);
+                    "SELECT max(coalesce(max(slot),?),min(?,(SELECT changed FROM repeats WHERE id=?)))"
+                    " FROM repeat_slots WHERE repeat=? AND slot<=? AND fate<>?",
+                    "iiiiii", now_s, now_s, id, id, now_s, (int64_t)REPEAT_BY_HAND);
     if (r >= 0) r = sql_do(db, e, "UPDATE repeats SET mark=? WHERE id=?", "ii", *ret_mark_s, id);
     return r < 0 ? r : one_row(r, id, e);
 }
@@ -106,6 +118,7 @@ static int tell_repeat(const struct sql_row *row, void *ctx, struct error *e) {
                            .mark_s = sql_row_int(row, 9)};
     r.record = sql_row_blob(row, 10, &r.record_len);
     r.seal = sql_row_blob(row, 11, &r.seal_len);
+    if (!sql_row_is_null(row, 12)) r.times = sql_row_blob(row, 12, &r.times_len);
     return reader->repeat(reader->ctx, &r, e);
 }
 
@@ -122,7 +135,7 @@ int repeat_store_read(struct sql *db, const struct repeat_reader *reader, struct
                    "i", (int64_t)QUEUE_OF_REPEAT);
     if (r >= 0)
         r = sql_each(db, tell_repeat, (void *)(uintptr_t)reader, e,
-                     "SELECT id,made,uid,user,account,node,origin,zone,is_paused,mark,record,seal FROM repeats"
+                     "SELECT id,made,uid,user,account,node,origin,zone,is_paused,mark,record,seal,times FROM repeats"
                      " ORDER BY id",
                      "");
     if (r >= 0)

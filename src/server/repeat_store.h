@@ -20,6 +20,8 @@ struct repeat_row {
     bool is_paused;
     const void *record, *seal;
     size_t record_len, seal_len;
+    const void *times; /* words that count instead of the record's; NULL: it was not changed since */
+    size_t times_len;
     const char *ask; /* the key that it was handed in by; NULL: none */
 };
 
@@ -30,6 +32,10 @@ int repeat_store_remove(struct sql *db, int64_t id, struct error *e) MUST_CHECK;
 /* -ENOENT: there is none of that number. */
 int repeat_store_pause(struct sql *db, int64_t id, bool is_paused, struct error *e) MUST_CHECK;
 
+/* What it is made of from now on: zone, record, seal, times, account, origin. changed_s: no time before that is anybody's any more.
+ * mark_s: as with repeat_store_slots, but it may be there already. */
+int repeat_store_change(struct sql *db, const struct repeat_row *row, int64_t changed_s, struct error *e) MUST_CHECK;
+
 /* Times that are decided, and the mark up to which all is: only forwards. -ESTALE: it is there already. -EEXIST: the one that is
  * to run ran before. job: of the one that runs, or 0. */
 int repeat_store_slots(struct sql *db, int64_t id, const struct repeat_slot *slots, size_t count, int64_t mark_s,
@@ -37,7 +43,7 @@ int repeat_store_slots(struct sql *db, int64_t id, const struct repeat_slot *slo
 /* Without a time of its own. */
 int repeat_store_by_hand(struct sql *db, int64_t id, int64_t now_s, int64_t job, struct error *e) MUST_CHECK;
 /* The clock was far ahead: what is noted of times to come goes, but for those that ran; the mark goes back to the last time that was
- * decided before, so that those since then are decided, too. */
+ * decided before, so that those since then are decided, too; not before it was last changed. */
 int repeat_store_back(struct sql *db, int64_t id, int64_t now_s, int64_t *ret_mark_s, struct error *e) MUST_CHECK;
 /* How the job of a time ended: it stays known when the job itself is forgotten. */
 int repeat_store_end(struct sql *db, int64_t job, int state, struct error *e) MUST_CHECK;

@@ -130,13 +130,58 @@ static struct coming *coming_new(struct repeats *all, const struct queue_submit 
     return c;
 }
 
+/* ---- one that is there already, changed ---- */
+
+struct editing {
+    int64_t id;
+    queue_submitted_fn done;
+    void *ctx;
+};
+
+static void edited(void *ctx, int result, const struct buf *times, const struct error *e) {
+    struct editing *d = ctx;
+    d->done(d->ctx, result, d->id, e);
+    free(d);
+}
+
+static int take_edit(struct repeats *all, const struct queue_submit *from, const struct repeat_spec *spec,
+                     queue_submitted_fn done, void *ctx, struct error *e) {
+    AUTO(buf_done) struct buf times = {0};
+    struct repeat_spec rule = *spec;
+    char ask[QUEUE_ASK];
+    struct editing *d = malloc(sizeof *d);
+    if (!d) abort();
+    *d = (struct editing){spec->edits, done, ctx};
+    rule.edits = 0;
+    repeat_spec_write(&rule, &times);
+    queue_ask_text(from, ask);
+    const struct repeat *old = repeat_find(all, spec->edits);
+    if (old && strcmp(old->node, from->node) != 0) {
+        free(d);
+        return fail(e, -EINVAL, "repeat %lld is on %s, and this came from %s", (long long)old->id, old->node,
+                    from->node);
+    }
+    const struct repeat_change c = {.id = spec->edits,
+                                    .times = &times,
+                                    .sealed = &from->jobs[0],
+                                    .origin = from->origin,
+                                    .account = from->account,
+                                    .ask = ask};
+    int r = repeat_change(all, &c, edited, d, e);
+    if (r < 0) free(d);
+    return r;
+}
+
 int repeat_take(void *ctx, const struct queue_submit *from, queue_submitted_fn done, void *done_ctx, struct error *e) {
     struct repeats *all = ctx;
     const struct wire_sealed *in = &from->jobs[0];
     struct job_spec job;
+    struct repeat_spec spec;
     int r = job_decode(in->record, in->record_len, &job, e);
     if (r >= 0) r = job_check(&job, clock_real_ns(), e);
     if (r >= 0) r = queue_admit(all->queue, &job, from->node, e);
+    if (r >= 0) r = repeat_spec_read(&job.repeat, &spec, e);
+    if (r >= 0 && spec.edits) return take_edit(all, from, &spec, done, done_ctx, e);
     if (r >= 0) r = check_room(all, in->uid, e);
     if (r < 0) return r;
     struct coming *c = coming_new(all, from);

@@ -125,6 +125,14 @@ static const char *const steps[] = {
     /* What a revision of a service, or a reservation, was asked for by, as with jobs. */
     "ALTER TABLE service_revisions ADD COLUMN ask TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE reservations ADD COLUMN ask TEXT NOT NULL DEFAULT '';",
+
+    /* A repeat that was changed: its times, where they are no longer those of its sealed record, and when that was. And by which
+     * keys repeats and reservations were changed, so that nothing is done twice; kind: enum edit_kind. */
+    "ALTER TABLE repeats ADD COLUMN times BLOB;"
+    "ALTER TABLE repeats ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE edits(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, parent INTEGER NOT NULL, ask TEXT NOT NULL,"
+    "  UNIQUE(ask, kind, parent));"
+    "CREATE INDEX edits_parent ON edits(kind, parent, id);",
 };
 
 int schema_newest(void) { return (int)ARRAY_LEN(steps); }

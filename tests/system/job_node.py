@@ -48,9 +48,10 @@ def job_record(command=("train",), name="", gpus=1, scope=(), memory=0, share=0,
             + words(after) + job_text(array) + words(sweep) + words(labels) + words(notify) + struct.pack("<B", 0))
 
 
-def repeat_record(cron, zone="Europe/Berlin", late="3h", overlap="queue", command=("exit", "0"), name="nightly"):
-    """A job's record with a repeat."""
-    return b"\2" + job_record(command, name=name)[1:] + b"\1" + words([f"cron={cron}", f"zone={zone}", f"late={late}", f"overlap={overlap}"])
+def repeat_record(cron, zone="Europe/Berlin", late="3h", overlap="queue", command=("exit", "0"), name="nightly", edits=0):
+    """A job's record with a repeat, or with what another one becomes."""
+    return b"\2" + job_record(command, name=name)[1:] + b"\1" + words(
+        [f"cron={cron}", f"zone={zone}", f"late={late}", f"overlap={overlap}"] + ([f"edits={edits}"] if edits else []))
 
 
 def service_record(name, command=("hold",), update="no", pause="1s"):

@@ -1,6 +1,7 @@
 /* A repeating job's wish, and what becomes of its times: each once, whatever clocks and restarts do. */
 #include "model/repeat.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,30 @@ static void there_and_back(void **s) {
     }
 }
 
+/* One that changes another says so in its record, and nowhere else. */
+static void an_edit(void **s) {
+    static const char *const bad[] = {"edits=0", "edits=+7", "edits=07", "edits=7x", "edits=", "edit=7"};
+    AUTO(buf_done) struct buf b = {0}, json = {0}, words = {0};
+    struct job_spec spec;
+    struct repeat_spec r;
+    struct error e;
+    if (record("\"repeat\":{\"cron\":\"@daily\",\"edits\":7}", &b, &e) < 0) fail_msg("%s", e.text);
+    assert_int_equal(job_decode(b.s, b.len, &spec, &e), 0);
+    assert_int_equal(repeat_spec_read(&spec.repeat, &r, &e), 0);
+    assert_int_equal(r.edits, 7);
+    repeat_spec_json(&json, &r);
+    assert_null(strstr(json.s, "edits"));
+    r.edits = 0;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct repeat_spec ignored;
+        buf_clear(&words);
+        repeat_spec_write(&r, &words);
+        job_word_put(&words, bad[i]);
+        const struct job_words w = job_words_of(&words);
+        if (repeat_spec_read(&w, &ignored, &e) != -EPROTO) fail_msg("%s was taken", bad[i]);
+    }
+}
+
 static void what_is_refused(void **s) {
     static const struct {
         const char *in, *sentence;
@@ -66,6 +91,8 @@ static void what_is_refused(void **s) {
         {"\"repeat\":{\"cron\":\"@daily\",\"late\":600}",                                "repeat.late: not a text in quotes"                              },
         {"\"repeat\":{\"cron\":\"@daily\",\"overlap\":\"wait\"}",
          "repeat.overlap: \"wait\" is neither skip, queue nor"                                                                                            },
+        {"\"repeat\":{\"cron\":\"@daily\",\"edits\":-3}",                                "repeat.edits: is no repeat's number"                            },
+        {"\"repeat\":{\"cron\":\"@daily\",\"edits\":\"3\"}",                             "repeat.edits: is no repeat's number"                            },
         {"\"repeat\":{\"crom\":\"@daily\"}",                                             "repeat.crom: there is no such key; did you mean \"cron\"?"      },
         {"\"repeat\":{\"cron\":\"@daily\"},\"after\":[17]",                              "after: does not go with repeat"                                 },
         {"\"repeat\":{\"cron\":\"@daily\"},\"deadline\":\"2h\"",                         "finish_by: does not go with repeat"                             },
@@ -213,9 +240,9 @@ static void random_lives(void **s) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back), cmocka_unit_test(what_is_refused), cmocka_unit_test(only_one_way),
-        cmocka_unit_test(steps),          cmocka_unit_test(a_long_sleep),    cmocka_unit_test(wrong_clocks),
-        cmocka_unit_test(random_lives),
+        cmocka_unit_test(there_and_back), cmocka_unit_test(an_edit),      cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(only_one_way),   cmocka_unit_test(steps),        cmocka_unit_test(a_long_sleep),
+        cmocka_unit_test(wrong_clocks),   cmocka_unit_test(random_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
