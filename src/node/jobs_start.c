@@ -16,6 +16,7 @@
 #include "base/crash_point.h"
 #include "base/file.h"
 #include "model/ui.h"
+#include "node/owners.h"
 #include "node/seal.h"
 #include "node/ui_port.h"
 #include "run/order.h"
@@ -213,7 +214,10 @@ static int spawn_shim(const struct starting *s, const struct runs *runs, struct 
     snprintf(number, sizeof number, "%d", ORDER_FD);
     const char *argv[] = {s->shim, dir, number, NULL};
     run->starts++;
-    return spawn(argv, order_fd, run, e);
+    owners_hold();
+    int r = spawn(argv, order_fd, run, e);
+    owners_release(run->name, run->shim, run->shim ? tree_ticks(run->shim) : 0);
+    return r;
 }
 
 int starting_end_image(const struct starting *s, const struct runs *runs, struct run *run, struct error *e) {

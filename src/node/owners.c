@@ -64,6 +64,17 @@ void owners_drop(const char *name) {
     pthread_mutex_unlock(&self.lock);
 }
 
+void owners_hold(void) { pthread_mutex_lock(&self.lock); }
+
+void owners_release(const char *name, pid_t shim, uint64_t shim_ticks) {
+    struct row *r = find(name);
+    if (r && shim) {
+        r->entry.shim = shim;
+        r->entry.shim_ticks = shim_ticks;
+    }
+    pthread_mutex_unlock(&self.lock);
+}
+
 bool owners_find(const char *name, struct owner *ret) {
     pthread_mutex_lock(&self.lock);
     const struct row *r = find(name);

@@ -21,6 +21,12 @@ struct owner {
 /* Begins or changes one; uuids: its GPUs. */
 void owners_put(const struct owner *e, const char (*uuids)[96], unsigned gpus);
 void owners_drop(const char *name);
+
+/* Around the start of a shim, whose number is known only when it runs: a process of its run may be on a GPU by then, and whoever asks
+ * whose that is waits for the answer. It is asked once in a task's life. shim: what was started; 0: nothing was. */
+void owners_hold(void);
+void owners_release(const char *name, pid_t shim, uint64_t shim_ticks);
+
 bool owners_find(const char *name, struct owner *ret);
 
 /* The run that a process belongs to: one of its ancestors is the run's shim. */

@@ -73,11 +73,11 @@ def test_every_sample_of_the_ring_arrives_once(sim):
         seen = followed(i.follow(4))
         assert not [s for s in seen if s.get("missed")]
         caught_up(server)
-        told = [(s["uuid"], s["boot_ns"] // 1000) for s in server.of(SAMPLE)]
-        assert len(set(told)) == len(told), "nothing twice"
+        marks = [(s["uuid"], s["mark"]) for s in server.of(SAMPLE)]
+        assert len(set(marks)) == len(marks), "nothing twice"
+        told = {(s["uuid"], s["boot_ns"] // 1000) for s in server.of(SAMPLE)}  # two threads read a card: two may be of one microsecond
         uuids = {d["device"]: d["uuid"] for d in server.of(INVENTORY)}
-        missing = [s for s in seen if (uuids[s["device"]], round(s["boot"] * 1e6)) not in set(told)
-                   and (uuids[s["device"]], round(s["boot"] * 1e6) - 1) not in set(told)]
+        missing = [s for s in seen if not told & {(uuids[s["device"]], round(s["boot"] * 1e6) - n) for n in (0, 1)}]
         assert len(seen) > 200 and not missing, missing[:3]
 
 
