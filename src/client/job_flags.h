@@ -82,4 +82,5 @@ void job_flags_rename(const struct job_flags *f, struct error *e);
 #define JOB_HELP_FILE                                                                                                  \
     "  --pty                with a terminal of its own; without a command, your shell\n"                               \
     "  --file FILE          the job, or several, as JSON (docs/jobs.md), - for standard input; flags that are given\n" \
-    "                       besides count for each of them, instead of what the file says\n"
+    "                       besides count for each of them, instead of what the file says; in it \"after\" may name\n" \
+    "                       another job of the file\n"

@@ -132,7 +132,18 @@ static int print_plan(const struct command *self, const struct buf *answer) {
     struct error e;
     if (json_tree_parse(answer->s, answer->len, &root, &e) < 0) return command_fail(self, &e, EXIT_FAILED);
     const struct json_tree *jobs = json_tree_get(root, "jobs");
-    for (size_t i = 0; i < json_tree_count(jobs); i++) put_plan(json_tree_at(jobs, i), job_text(root, "node"), &out);
+    size_t steps = 1, count = json_tree_count(jobs);
+    for (size_t i = 0; i < count; i++) {
+        double step = job_number(json_tree_at(jobs, i), "step");
+        if (step > (double)steps && step <= (double)count) steps = (size_t)step;
+    }
+    for (size_t step = 1; step <= steps; step++)
+        for (size_t i = 0; i < count; i++) {
+            const struct json_tree *j = json_tree_at(jobs, i);
+            if (steps > 1 && job_number(j, "step") != (double)step) continue;
+            if (steps > 1) buf_printf(&out, "%zu. ", step);
+            put_plan(j, job_text(root, "node"), &out);
+        }
     json_tree_free(root);
     return output_exit(&out);
 }

@@ -52,7 +52,7 @@ struct job_spec {
     int64_t finish_by_ns;                /* wall clock; 0: none */
     int64_t time_limit_ns;               /* of a run; 0: none */
     int retries;                         /* how often it is tried again after a failure, 0 to 100 */
-    struct job_words after;              /* "17": after job 17 ended well; "17:any": however it ended */
+    struct job_words after;              /* "17": after job 17 ended well; "17:any", "-1": job_after.h */
     const char *array;                   /* "1-100%8", "0,3,10-20:5"; with a sweep just "%8"; "": none */
     struct job_words sweep;              /* "lr=1e-3,1e-4": every combination, the last word's fastest */
     struct job_words labels;             /* "KEY=VALUE" */

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "model/duration.h"
 #include "model/job.h"
+#include "model/job_after.h"
 #include "model/job_rules.h"
 #include "model/repeat.h"
 #include "model/service_spec.h"
@@ -147,8 +148,8 @@ static int check_times(const struct job_spec *s, int64_t now_ns, struct error *e
 static int check_after(const struct job_words *after, struct error *e) {
     if (after->count > JOB_AFTER_MAX) return fail(e, -EINVAL, "after: more than %u jobs", JOB_AFTER_MAX);
     for (const char *a = NULL; (a = job_word_next(after, a));) {
-        size_t n = strspn(a, "0123456789");
-        if (n == 0 || n > 18 || a[0] == '0' || (a[n] && strcmp(a + n, ":any") != 0))
+        struct job_after ignored;
+        if (!job_after_read(a, &ignored))
             return fail(e, -EINVAL, "after: \"%.40s\" is not the number of a job, as in 17 or 17:any", a);
     }
     return 0;

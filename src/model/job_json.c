@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_tree.h"
 #include "base/nearest.h"
 #include "model/duration.h"
+#include "model/job_after.h"
+#include "model/job_names.h"
 #include "model/moment.h"
 #include "model/repeat_json.h"
 #include "model/service_json.h"
@@ -19,9 +22,17 @@
 
 enum list { COMMAND, MOUNTS, ENV, SCOPE, AFTER, SWEEP, LABELS, NOTIFY, REPEAT, SERVICE, LISTS };
 
+/* Where a job of several stands. */
+struct among {
+    const struct job_names *names;
+    size_t at;
+    bool is_used; /* one of them waits for another */
+};
+
 /* One object on its way to a record. Texts point into the tree, words into bufs of their own. */
 struct reading {
     struct job_spec s;
+    struct among *among; /* NULL: it is the only one */
     struct buf words[LISTS];
     char name[JOB_NAME_MAX];
     struct buf ui;
@@ -196,12 +207,26 @@ static int read_mounts(struct reading *r, const char *key, const struct json_tre
     return list_of(r, MOUNTS, key, v, false);
 }
 static int read_after(struct reading *r, const char *key, const struct json_tree *v) {
+    AUTO(buf_done) struct buf numbers = {0};
+    struct buf *words = &r->words[AFTER];
     if (json_tree_type(v) == JSON_TREE_INTEGER) {
-        buf_printf(&r->words[AFTER], "%lld", (long long)json_tree_integer(v, 0));
-        buf_putc(&r->words[AFTER], 0);
-        return 0;
+        buf_printf(words, "%lld", (long long)json_tree_integer(v, 0));
+        buf_putc(words, 0);
+    } else {
+        int result = list_of(r, AFTER, key, v, true);
+        if (result < 0) return result;
     }
-    return list_of(r, AFTER, key, v, true);
+    const struct job_words said = job_words_of(words);
+    for (const char *w = NULL; (w = job_word_next(&said, w));) {
+        struct job_after a;
+        int result = job_names_after(r->among ? r->among->names : NULL, r->among ? r->among->at : 0, w, &a, r->e);
+        if (result < 0) return result;
+        if (r->among) r->among->is_used |= a.is_near;
+        job_after_put(&numbers, &a);
+    }
+    buf_done(words);
+    *words = TAKE_STRUCT(numbers);
+    return 0;
 }
 static int read_notify(struct reading *r, const char *key, const struct json_tree *v) {
     return list_of(r, NOTIFY, key, v, false);
@@ -436,11 +461,13 @@ static int finish(struct reading *r, struct buf *ret, struct error *e) {
     return result;
 }
 
-static int record_of(const struct json_tree *j, int64_t now_ns, struct buf *ret, struct error *e) {
+static int record_of(const struct json_tree *j, struct among *among, int64_t now_ns, struct buf *ret, struct error *e) {
     AUTO(reading_done)
     struct reading r = {
         .s = {.name = "", .image = "", .cwd = "", .array = "", .ui = "", .gpus = 1},
-          .now_ns = now_ns, .e = e
+        .among = among,
+        .now_ns = now_ns,
+        .e = e
     };
     if (json_tree_type(j) != JSON_TREE_OBJECT) return fail(e, -EINVAL, "a job is an object, as in {\"command\": ...}");
     json_tree_each(j, member, &r);
@@ -452,77 +479,41 @@ static void tree_free(struct json_tree **j) { json_tree_free(*j); }
 int job_json_record(const char *text, size_t len, int64_t now_ns, struct buf *ret, struct error *e) {
     AUTO(tree_free) struct json_tree *root = NULL;
     int r = json_tree_parse(text, len, &root, e);
-    return r < 0 ? r : record_of(root, now_ns, ret, e);
+    return r < 0 ? r : record_of(root, NULL, now_ns, ret, e);
 }
 
 /* ---- several ---- */
 
-#define CIRCLE_MAX 1000 /* jobs on the way round */
-
-/* The job of this document that an "after" names; SIZE_MAX: none, it is a number or makes no sense. */
-static size_t named(const struct json_tree *list, const struct json_tree *after) {
-    const char *text = json_tree_text(after, "");
-    size_t n = strcspn(text, ":"), count = json_tree_count(list);
-    if (text[0] >= '0' && text[0] <= '9') return SIZE_MAX;
-    for (size_t i = 0; n && i < count; i++) {
-        const char *name = json_tree_text(json_tree_get(json_tree_at(list, i), "name"), "");
-        if (strlen(name) == n && strncmp(name, text, n) == 0) return i;
-    }
-    return SIZE_MAX;
-}
-
-static bool leads_to(const struct json_tree *list, size_t from, size_t to, char *seen, int depth) {
-    const struct json_tree *after = json_tree_get(json_tree_at(list, from), "after");
-    if (from == to) return true;
-    if (seen[from] || depth == CIRCLE_MAX) return false;
-    seen[from] = 1;
-    for (size_t i = 0; i < json_tree_count(after); i++) {
-        size_t next = named(list, json_tree_at(after, i));
-        if (next != SIZE_MAX && leads_to(list, next, to, seen, depth + 1)) return true;
-    }
-    return false;
-}
-
-/* Whoever names jobs by what they are called in the same document is told what is wrong with that. */
-static int check_circles(const struct json_tree *list, size_t i, struct error *e) {
-    AUTO(buf_done) struct buf seen = {0};
-    size_t count = json_tree_count(list);
-    const struct json_tree *after = json_tree_get(json_tree_at(list, i), "after");
-    for (size_t k = 0; k < json_tree_count(after); k++) {
-        const char *text = json_tree_text(json_tree_at(after, k), "");
-        size_t other = named(list, json_tree_at(after, k));
-        if (other == SIZE_MAX) continue;
-        buf_clear(&seen);
-        buf_reserve(&seen, count);
-        memset(seen.s, 0, count);
-        if (leads_to(list, other, i, seen.s, 0))
-            return fail(e, -EINVAL, "after: %.60s waits for this job in its turn: in a circle none would ever start",
-                        text);
-        return fail(e, -EINVAL,
-                    "after: %.60s is of the same file; what is followed was handed in before, and is named "
-                    "by its number",
-                    text);
-    }
-    return 0;
+/* Names were made distances; that they go round in no circle is seen by all of them together. */
+static int check_order(const struct buf *records, const size_t *end, size_t count, struct error *e) {
+    struct job_spec *jobs = calloc(count, sizeof *jobs);
+    size_t from = 0, at = 0;
+    int r = 0;
+    if (!jobs) abort();
+    for (size_t i = 0; r >= 0 && i < count; from = end[i++])
+        r = job_decode(records->s + from, end[i] - from, &jobs[i], e); /* we wrote it */
+    if (r >= 0) r = job_after_check(jobs, count, NULL, &at, e);
+    free(jobs);
+    return r < 0 ? fail_in(e, r, "jobs[%zu]", at) : 0;
 }
 
 static int records_of(const struct json_tree *list, int64_t now_ns, job_json_fn each, void *ctx, struct error *e) {
     AUTO(buf_done) struct buf records = {0}, ends = {0};
+    AUTO(job_names_done) struct job_names names = {0};
+    struct among among = {.names = &names};
     size_t count = json_tree_count(list), from = 0;
     if (count == 0) return fail(e, -EINVAL, "jobs: the list is empty");
     if (count > JOB_JSON_JOBS_MAX) return fail(e, -E2BIG, "jobs: more than %u of them", JOB_JSON_JOBS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        int r = check_circles(list, i, e);
-        if (r >= 0) r = record_of(json_tree_at(list, i), now_ns, &records, e);
-        if (r < 0) return fail_in(e, r, "jobs[%zu]", i);
+    job_names_make(list, &names);
+    for (; among.at < count; among.at++) {
+        int r = record_of(json_tree_at(list, among.at), &among, now_ns, &records, e);
+        if (r < 0) return fail_in(e, r, "jobs[%zu]", among.at);
         buf_add(&ends, &records.len, sizeof records.len);
     }
-    for (size_t i = 0; i < count; i++) {
-        size_t end;
-        memcpy(&end, ends.s + i * sizeof end, sizeof end);
-        each(ctx, records.s + from, end - from);
-        from = end;
-    }
+    const size_t *end = (const size_t *)(const void *)ends.s;
+    int r = among.is_used ? check_order(&records, end, count, e) : 0;
+    if (r < 0) return r;
+    for (size_t i = 0; i < count; from = end[i++]) each(ctx, records.s + from, end[i] - from);
     return (int)count;
 }
 
@@ -545,7 +536,7 @@ int job_json_records(const char *text, size_t len, int64_t now_ns, job_json_fn e
         if (other) return fail(e, -EINVAL, "%.80s: beside \"jobs\" there is nothing else", other);
         return records_of(jobs, now_ns, each, ctx, e);
     }
-    r = record_of(root, now_ns, &one, e);
+    r = record_of(root, NULL, now_ns, &one, e);
     if (r < 0) return r;
     each(ctx, one.s, one.len);
     return 1;

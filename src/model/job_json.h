@@ -17,7 +17,8 @@
 int job_json_record(const char *text, size_t len, int64_t now_ns, struct buf *ret, struct error *e) MUST_CHECK;
 
 /* One job, a list of jobs, or {"jobs": [...]}. Each record is handed over once all of them are known to be good; where one is
- * not, nothing is, and of several the sentence says which ("jobs[3]: gpus: ..."). How many there were. */
+ * not, nothing is, and of several the sentence says which ("jobs[3]: gpus: ..."). How many there were. A job of several may wait
+ * for another of them by its name, wherever that one stands; in the record that is a distance (model/job_after.h). */
 typedef void (*job_json_fn)(void *ctx, const void *record, size_t len);
 int job_json_records(const char *text, size_t len, int64_t now_ns, job_json_fn each, void *ctx, struct error *e)
     MUST_CHECK;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "model/job_after.h"
 #include "model/job_json.h"
 #include "server/api.h"
 #include "server/queue_json.h"
@@ -63,7 +64,9 @@ const struct route_field api_job_body[] = {
     {"deadline",FIELD_TEXT, false, "The same as a duration from now"},
     {"time_limit",                                            FIELD_TEXT, false, "It is ended after so long"},
     {"retries",                                                      FIELD_NUMBER, false, "How often it is tried again after a failure"},
-    {"after",                                                      FIELD_LIST, false, "Numbers of jobs that must have ended well; `17:any`: however it ended"},
+    {"after",                                                      FIELD_LIST, false,
+     "Numbers of jobs that must have ended well, or names of others of `jobs`; `17:any`, `prepare:any`: however it "
+     "ended"},
     {"array",                                                           FIELD_TEXT, false, "`1-100%8`: a hundred elements, eight at once"},
     {"sweep",FIELD_TEXT, false, "An object of lists: every combination"},
     {"name",                FIELD_TEXT, false, "What people see"},
@@ -213,17 +216,24 @@ static int check_all(struct handing *h, int64_t now_ns, struct error *e) {
 
 static void dry_run(struct handing *h) {
     struct buf *b = &h->call->out;
+    struct job_spec *jobs = calloc(h->count, sizeof *jobs);
+    uint32_t *step = calloc(h->count, sizeof *step);
+    struct error ignored;
+    size_t at;
+    if (!jobs || !step) abort();
+    for (size_t i = 0; i < h->count; i++) (void)!job_decode(h->record[i].s, h->record[i].len, &jobs[i], &ignored);
+    (void)!job_after_check(jobs, h->count, step, &at, &ignored); /* both were asked before */
     json_open(b, '{');
     json_pair_bool(b, "dry_run", true);
     json_pair_str(b, "node", h->node);
     json_key(b, "jobs");
     json_open(b, '[');
     for (size_t i = 0; i < h->count; i++) {
-        struct job_spec spec;
-        struct error ignored;
-        if (job_decode(h->record[i].s, h->record[i].len, &spec, &ignored) < 0) continue;
-        queue_json_trial(h->call->server->queue, b, &spec, h->node, h->call->who.name);
+        const struct queue_trial_of t = {jobs, i, step[i], h->node, h->call->who.name};
+        queue_json_trial(h->call->server->queue, b, &t);
     }
+    free(jobs);
+    free(step);
     json_close(b, ']');
     json_close(b, '}');
     buf_putc(b, '\n');
@@ -521,12 +531,13 @@ int api_job_priority(struct call *c, struct error *e) {
 /* ---- once more ---- */
 
 /* A job of a repeat or a service is handed in again as one job. */
-static void take_once(struct handing *h, const void *record, size_t len) {
-    AUTO(buf_done) struct buf b = {0};
+static void take_once(struct handing *h, int64_t number, const void *record, size_t len) {
+    AUTO(buf_done) struct buf b = {0}, after = {0};
     struct job_spec s;
     struct error ignored;
     if (job_decode(record, len, &s, &ignored) >= 0) {
         s.repeat = s.service = (struct job_words){0};
+        s.after = job_after_numbers(&s, number, &after); /* those that it came with have theirs by now */
         job_encode(&s, &b);
         take_record(h, b.s, b.len);
     }
@@ -547,7 +558,7 @@ static void rerun_done(void *ctx, int result, const struct error *e) {
         struct queue_who who = api_who(c);
         bool is_his = who.is_admin || (who.has_uid && who.uid == it->row.uid) ||
                       (*who.account && strcmp(who.account, it->texts.s + it->at[1]) == 0);
-        take_once(h, it->texts.s + it->at[4], it->row.record_len);
+        take_once(h, it->row.id, it->texts.s + it->at[4], it->row.record_len);
         if (!h->count) result = fail(&why, -EINVAL, "job %lld cannot be read any more", (long long)it->row.id);
         if (it->row.origin == QUEUE_BY_WATCHMEN)
             result = fail(&why, -EINVAL, "a watchmen client's entry has no command");

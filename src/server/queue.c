@@ -43,20 +43,6 @@ void queue_job_free(struct queue_job *j) {
     free(j);
 }
 
-static void after_take(struct queue_job *j, int64_t behind) {
-    unsigned n = j->spec.after.count;
-    if (!n && !behind) return;
-    j->after = calloc(n + 1, sizeof *j->after);
-    if (!j->after) abort();
-    for (const char *w = NULL; j->after_count < n && (w = job_word_next(&j->spec.after, w));) {
-        char *end;
-        struct queue_after *a = &j->after[j->after_count++];
-        a->job = strtoll(w, &end, 10);
-        a->any = strcmp(end, ":any") == 0;
-    }
-    if (behind) j->after[j->after_count++] = (struct queue_after){.job = behind, .any = true};
-}
-
 struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e) {
     struct queue_job *j = calloc(1, sizeof *j);
     void *record = malloc(row->record_len ? row->record_len : 1);
@@ -87,7 +73,7 @@ struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e
     }
     struct service_spec service;
     j->yields = j->spec.service.count && service_spec_read(&j->spec.service, &service, e) >= 0 && service.yields;
-    after_take(j, row->behind);
+    queue_after_take(j, row->behind);
     return j;
 }
 
@@ -149,38 +135,6 @@ void queue_job_settle(struct queue *q, struct queue_job *j) {
     if (!j->last_gpus) queue_tell_unrun(q, j);
     queue_spawn_news(q, j);
     queue_resolve(q, j->id, state);
-}
-
-static bool after_drop(struct queue_job *j, int64_t id, bool *ret_any) {
-    for (unsigned i = 0; i < j->after_count; i++) {
-        if (j->after[i].job != id) continue;
-        *ret_any = j->after[i].any;
-        j->after[i] = j->after[--j->after_count];
-        return true;
-    }
-    return false;
-}
-
-/* One that can never start any more ends itself, and whoever waits for that one, too. */
-void queue_resolve(struct queue *q, int64_t id, enum job_state state) {
-    for (size_t i = 0; q->dependents && i < q->count; i++) {
-        struct queue_job *j = q->job[i];
-        bool any;
-        if (!j->after_count || !after_drop(j, id, &any)) continue;
-        q->dependents -= !j->after_count;
-        queue_touch(q, j);
-        if (state == JOB_DONE || any) {
-            queue_want_pass(q);
-            continue;
-        }
-        char text[120];
-        snprintf(text, sizeof text, "job %lld, which it was to follow, ended as: %s", (long long)id,
-                 job_state_name(state));
-        q->dependents -= j->after_count > 0;
-        j->after_count = 0;
-        queue_cancel_elements(q, j, -1, text);
-        queue_job_settle(q, j);
-    }
 }
 
 /* ---- runs ---- */
@@ -300,27 +254,13 @@ static int past_run(void *ctx, const struct queue_run_row *r, struct error *e) {
     return 0;
 }
 
-/* Whom jobs wait for may be over for long: those are in the file only. One that was forgotten there ended well enough. */
-static int load_afters(struct sql *db, struct queue *q, struct error *e) {
-    for (size_t i = 0; q->dependents && i < q->count; i++)
-        for (unsigned k = 0; k < q->job[i]->after_count; k++) {
-            struct queue_after *a = &q->job[i]->after[k];
-            if (queue_find(q, a->job)) continue;
-            int state = queue_store_state(db, a->job, e);
-            if (state < 0 && state != -ENOENT) return state;
-            a->is_over = true;
-            a->state = state < 0 ? JOB_DONE : (uint8_t)state;
-        }
-    return 0;
-}
-
 static int load_work(struct sql *db, void *ctx, struct error *e) {
     const struct queue_reader reader = {ctx, load_job, load_run, load_cordon, load_usage};
     struct past_load past = {.queue = ctx};
     const struct queue_reader likes = {.ctx = &past, .job = past_job, .run = past_run};
     const struct queue_ask ask = {.states = BIT(JOB_DONE), .limit = PAST_LOADED, .runs_most = 1};
     int r = queue_store_read(db, clock_real_ns() / HOUR_NS - QUEUE_WEEK_H, &reader, e);
-    if (r >= 0) r = load_afters(db, ctx, e);
+    if (r >= 0) r = queue_after_load(db, ctx, e);
     if (r >= 0) r = queue_letters_load(ctx, db, e);
     if (r >= 0) r = queue_curves_load(ctx, db, e);
     if (r >= 0) r = queue_store_sound(db, load_sound, ctx, e);
@@ -339,14 +279,7 @@ static void load_end(struct queue *q) {
         if (is_ending) queue_job_settle(q, j);
     }
     for (size_t i = 0; i < q->count; i++) queue_job_settle(q, q->job[i]);
-    for (size_t i = 0; i < q->count; i++)
-        for (unsigned k = 0; k < q->job[i]->after_count;) {
-            const struct queue_after a = q->job[i]->after[k];
-            if (a.is_over)
-                queue_resolve(q, a.job, (enum job_state)a.state); /* which takes it off the list */
-            else
-                k++;
-        }
+    queue_after_begin(q);
 }
 
 /* ---- time ---- */

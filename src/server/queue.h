@@ -124,8 +124,14 @@ void queue_report_now(const struct queue *q, int64_t from_hour, int64_t to_hour,
 void queue_json(struct queue *q, struct buf *b, size_t limit);
 /* A job with its place, reason and estimate where it waits. */
 void queue_json_job(struct queue *q, struct buf *b, const struct queue_job *j);
-/* A job that nobody handed in: when it would start and where. */
-void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, const char *node, const char *user);
+/* A job that nobody handed in, of several: when it would start and where. */
+struct queue_trial_of {
+    const struct job_spec *jobs;
+    size_t at;
+    uint32_t step; /* 1 for who waits for none of the others (model/job_after.h) */
+    const char *node, *user;
+};
+void queue_json_trial(struct queue *q, struct buf *b, const struct queue_trial_of *t);
 /* The active runs of a job, as items of an open list. */
 void queue_json_runs(struct queue *q, struct buf *b, const struct queue_job *j);
 /* "jobs":[what changed since the streams were last told]; nothing where nothing did. b NULL: only notes it. */

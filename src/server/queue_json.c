@@ -8,6 +8,7 @@
 
 #include "model/gpu_json.h"
 #include "model/insight.h"
+#include "model/job_after.h"
 #include "model/job_json.h"
 #include "server/queue_json.h"
 #include "server/queue_own.h"
@@ -176,8 +177,10 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
     json_pair_str(b, "node", row->node);
     put_parent(b, row);
     json_pair_time(b, "submitted", row->submitted_ns);
+    AUTO(buf_done) struct buf after = {0};
     struct job_spec spec = *j->spec;
     spec.priority = row->priority; /* somebody may have moved it */
+    spec.after = job_after_numbers(&spec, row->id, &after);
     job_json_members(b, &spec);
     struct queue_run_row none = {.gpus = "", .state = JOB_WAITING};
     none.of.gpu_seconds = none.of.energy_joules = none.of.cpu_seconds = none.of.gpu_ratio = none.of.cpu_ratio = NAN;
@@ -321,11 +324,35 @@ void queue_json_on_gpu(struct queue *q, struct buf *b, const char *uuid, int64_t
         }
 }
 
-void queue_json_trial(struct queue *q, struct buf *b, const struct job_spec *s, const char *node, const char *user) {
-    AUTO(buf_done) struct buf gpus = {0};
+/* Whom it waits for as people write it, in `b`; *why says whom, where one of them is not over. */
+static struct job_words trial_after(const struct queue *q, const struct queue_trial_of *t, struct buf *b,
+                                    struct queue_reason *why) {
+    struct job_after a;
+    for (const char *w = NULL; (w = job_word_next(&t->jobs[t->at].after, w));) {
+        char whom[JOB_NAME_MAX + 8];
+        if (!job_after_read(w, &a)) continue;
+        const struct queue_job *other = a.is_near ? NULL : queue_find(q, a.job);
+        if (a.is_near)
+            snprintf(whom, sizeof whom, "%s", t->jobs[(int64_t)t->at + a.job].name);
+        else
+            snprintf(whom, sizeof whom, "job %lld", (long long)a.job);
+        buf_printf(b, "%s%s", whom + (a.is_near ? 0 : 4), a.any ? ":any" : "");
+        buf_putc(b, 0);
+        if (!*why->why && (a.is_near || (other && !other->ended_ns)))
+            snprintf(why->why, sizeof why->why, "it waits for %s to end%s", whom, a.any ? "" : " well");
+    }
+    return job_words_of(b);
+}
+
+void queue_json_trial(struct queue *q, struct buf *b, const struct queue_trial_of *t) {
+    AUTO(buf_done) struct buf gpus = {0}, after = {0};
     struct queue_reason why = {0};
-    queue_explain_spec(q, s, node, user, &why, &gpus);
+    struct job_spec shown = t->jobs[t->at];
+    const struct job_spec *s = &shown;
+    shown.after = trial_after(q, t, &after, &why);
+    if (!*why.why) queue_explain_spec(q, s, t->node, t->user, &why, &gpus);
     json_open(b, '{');
+    json_pair_int(b, "step", t->step);
     job_json_members(b, s);
     unsigned count = 1, at_once;
     (void)!job_elements(s, &count, &at_once, NULL);

@@ -23,6 +23,7 @@ struct queue_element {
 
 struct queue_after {
     int64_t job;
+    bool is_near;  /* of one that has no number yet: so many places from this one (model/job_after.h) */
     bool any;      /* however it ended */
     bool is_over;  /* it was, when the server began ... */
     uint8_t state; /* ... as this */
@@ -97,6 +98,7 @@ struct queue_ask_open { /* a SEAL or LOG_ASK that waits for its answer */
 struct flush;      /* queue_flush.c */
 struct queue_wait; /* queue_wait.c */
 struct queue_staged;
+struct queue_over;
 #define QUEUE_WAITS 64
 struct letters; /* queue_letters.c */
 struct queue_spawner;
@@ -131,6 +133,7 @@ struct queue {
     struct queue_staged *staged;           /* queue_submit.c */
     struct queue_wait *waits[QUEUE_WAITS]; /* by the job's number */
     size_t dependents;                     /* jobs that wait for another */
+    struct queue_over *over;               /* queue_after.c */
     queue_health_fn on_health;
     void *health_ctx;
     struct plan *preempt;                                    /* memory of its own: model/preempt */

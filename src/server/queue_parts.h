@@ -20,8 +20,19 @@ struct queue_run *queue_run_find(const struct queue *q, const struct wire_run_ke
 void queue_run_drop(struct queue_run *r);
 /* The job may be over: sets its end, tells those that wait for it. */
 void queue_job_settle(struct queue *q, struct queue_job *j);
-/* Others that waited for a job of this number, which is over in this state. */
+
+/* ---- queue_after.c ---- */
+/* Of a job that has its record; behind: one more, however it ends; 0: none. */
+void queue_after_take(struct queue_job *j, int64_t behind);
+/* On the store thread: whether whom a new job waits for is there, and did not end badly. */
+int queue_after_check(struct sql *db, const struct queue_job *j, struct error *e) MUST_CHECK;
+/* The job has its number and is in the queue: what it waits for may be over by now. */
+void queue_after_add(struct queue *q, struct queue_job *j);
+/* A job of this number is over in this state: those that waited for it hear of it, and of whoever ends by that. */
 void queue_resolve(struct queue *q, int64_t id, enum job_state state);
+/* What came from the file: looks up those that only the file has; and then lets them be over. */
+int queue_after_load(struct sql *db, struct queue *q, struct error *e) MUST_CHECK;
+void queue_after_begin(struct queue *q);
 
 /* ---- queue_spawn.c ---- */
 void queue_spawn_news(struct queue *q, const struct queue_job *j); /* its parent hears how it stands */
@@ -77,7 +88,6 @@ void queue_tell_runs(struct queue *q, struct live_node *n);
 void queue_retry_tick(struct queue *q, int64_t now_ns);
 
 /* ---- queue_submit.c, queue_control.c ---- */
-void queue_after_add(struct queue *q, struct queue_job *j); /* what a new job waits for may be over */
 /* Fills elements, priority and state of a job that is new, and of its row, which then points into it. */
 int queue_job_begin(struct queue_job *j, struct queue_job_row *row, struct error *e) MUST_CHECK;
 int queue_take_submit(struct queue *q, struct live_node *n, const struct wire_frame *f, struct error *e) MUST_CHECK;

@@ -7,6 +7,7 @@
 #include "base/crash_point.h"
 #include "base/number.h"
 #include "model/gpu_part.h"
+#include "model/job_after.h"
 #include "server/queue_own.h"
 #include "server/queue_spawn.h"
 
@@ -142,18 +143,15 @@ static void submission_free(struct submission *s) {
     free(s);
 }
 
-/* Whom a job waits for is in the queue, or over in the file. */
-static int check_after(struct sql *db, const struct queue_job *j, struct error *e) {
-    for (unsigned i = 0; i < j->after_count; i++) {
-        const struct queue_after *a = &j->after[i];
-        int state = queue_store_state(db, a->job, e);
-        if (state == -ENOENT) return fail(e, -EINVAL, "after: there is no job %lld", (long long)a->job);
-        if (state < 0) return state;
-        if (job_state_is_over((enum job_state)state) && state != JOB_DONE && !a->any)
-            return fail(e, -EINVAL, "after: job %lld has ended already, as: %s", (long long)a->job,
-                        job_state_name((enum job_state)state));
-    }
-    return 0;
+/* Jobs that wait for each other go round in no circle: whoever speaks to a node's socket may have written anything. */
+static int check_order(const struct submission *s, struct error *e) {
+    struct job_spec *jobs = calloc(s->count + 1, sizeof *jobs);
+    size_t at = 0;
+    if (!jobs) abort();
+    for (size_t i = 0; i < s->count; i++) jobs[i] = s->job[i]->spec;
+    int r = job_after_check(jobs, s->count, NULL, &at, e);
+    free(jobs);
+    return r < 0 && s->count > 1 ? fail_in(e, r, "job %zu of %zu", at + 1, s->count) : r;
 }
 
 static int look_for(struct sql *db, struct submission *s, struct error *e) {
@@ -171,32 +169,27 @@ static int add_work(struct sql *db, void *ctx, struct error *e) {
     int r = look_for(db, s, e);
     if (r != 0) return r < 0 ? r : 0;
     for (size_t i = 0; r >= 0 && i < s->count; i++) {
-        r = check_after(db, s->job[i], e);
+        r = queue_after_check(db, s->job[i], e);
         if (r == -EINVAL && s->count > 1) r = fail_in(e, r, "job %zu of %zu", i + 1, s->count);
     }
-    return r < 0 ? r : queue_store_add(db, s->row, s->count, &s->first, e);
-}
-
-/* What it waits for may have ended since it was looked at. */
-void queue_after_add(struct queue *q, struct queue_job *j) {
-    for (unsigned i = j->after_count; i > 0; i--) {
-        int64_t id = j->after[i - 1].job;
-        const struct queue_job *other = queue_find(q, id);
-        if (other && !other->ended_ns) continue;
-        queue_resolve(q, id, other ? queue_job_state(other) : JOB_DONE); /* not in memory: looked at in the file */
-        if (i > j->after_count) i = j->after_count + 1;
-    }
+    CRASH_POINT();
+    if (r >= 0) r = queue_store_add(db, s->row, s->count, &s->first, e);
+    CRASH_POINT();
+    return r;
 }
 
 static void add_done(void *ctx, int result, const struct error *e) {
     struct submission *s = ctx;
     struct queue *q = s->queue;
     CRASH_POINT();
-    for (size_t i = 0; result >= 0 && !s->is_known && i < s->count; i++) {
-        struct queue_job *j = s->job[i];
+    bool is_new = result >= 0 && !s->is_known;
+    for (size_t i = 0; is_new && i < s->count; i++) {
+        s->job[i]->id = s->first + (int64_t)i;
+        queue_add(q, s->job[i]);
         s->job[i] = NULL;
-        j->id = s->first + (int64_t)i;
-        queue_add(q, j);
+    }
+    for (size_t i = 0; is_new && i < s->count; i++) { /* who waits for the next one finds it there */
+        struct queue_job *j = queue_find(q, s->first + (int64_t)i);
         if (j->after_count) queue_after_add(q, j);
     }
     if (result >= 0) queue_want_pass(q);
@@ -278,6 +271,7 @@ int queue_submit(struct queue *q, const struct queue_submit *from, queue_submitt
                 : 0;
     for (; r >= 0 && s->count < from->count; s->count++) r = take_one(s, from, s->count, now_ns, e);
     if (r < 0 && from->count > 1) r = fail_in(e, r, "job %zu of %zu", s->count, from->count);
+    if (r >= 0) r = check_order(s, e);
     size_t at = 0;
     if (*s->ask) s->row[0].ask = s->ask;
     for (size_t i = 0; r >= 0 && i < s->count; i++) {

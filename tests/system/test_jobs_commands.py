@@ -451,6 +451,55 @@ def test_of_several_the_one_is_named(box, tmp_path):
         assert got.returncode == 2 and words in got.stderr, got.stderr
 
 
+PIPELINE = [{"name": "eval", "command": "echo eval >> {0}", "after": ["train", "clean:any"]}, {"name": "prep", "command": "echo prep >> {0}"},
+            {"name": "train", "command": "echo train >> {0}", "after": "prep"}, {"name": "clean", "command": "echo clean >> {0}; exit 3", "after": ["train"]}]
+
+
+def test_a_pipeline_in_one_file(box, tmp_path):
+    tmp_path.chmod(0o777)
+    file, out = tmp_path / "jobs.json", tmp_path / "out"
+    file.write_text(json.dumps({"jobs": [{**j, "command": j["command"].format(out)} for j in PIPELINE]}))
+    plan = gpumgr(box, "submit", "--file", file, "--dry-run").stdout.splitlines()
+    assert [re.match(r"(\d)\. (\w+)", line).groups() for line in plan] == [("1", "prep"), ("2", "train"), ("3", "clean"), ("4", "eval")], plan
+    assert "would start now" in plan[0] and "would wait: it waits for prep to end well" in plan[1] and "it waits for train to end well" in plan[3], plan
+    planned = json.loads(gpumgr(box, "submit", "--file", file, "--dry-run", "--json").stdout)["jobs"]
+    assert [(j["name"], j["step"], j["after"]) for j in planned] == [("eval", 4, ["train", "clean:any"]), ("prep", 1, []), ("train", 2, ["prep"]), ("clean", 3, ["train"])]
+    numbers = [int(n) for n in gpumgr(box, "submit", "--file", file).stdout.split()]
+    evaluate, prep, train, clean = numbers
+    assert job(box, evaluate)["after"] == [train, f"{clean}:any"] and job(box, train)["after"] == [prep]
+    assert gpumgr(box, "wait", evaluate).returncode == 0
+    assert out.read_text().split() == ["prep", "train", "clean", "eval"]
+    assert re.search(rf"^after +{train},{clean}:any$", gpumgr(box, "jobs", evaluate).stdout, re.M)
+
+
+def test_a_pipeline_that_breaks_ends_what_follows(box, tmp_path):
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps([{"name": "last", "command": "true", "after": "next"}, {"name": "next", "command": "true", "after": "first"},
+                                {"name": "first", "command": "exit 3"}, {"name": "other", "command": "true", "after": "first:any"}]))
+    last, next_, first, other = [int(n) for n in gpumgr(box, "submit", "--file", file).stdout.split()]
+    assert gpumgr(box, "wait", other).returncode == 0
+    assert [state(box, n, "cancelled", "failed", "done")["state"] for n in (first, next_, last)] == ["failed", "cancelled", "cancelled"]
+    assert job(box, next_)["state_text"] == f"job {first}, which it was to follow, ended as: failed"
+
+
+@pytest.mark.parametrize("jobs, because", [
+    ([{"name": "a", "after": "b"}, {"name": "b", "after": "a"}], r'jobs\[0\]: after: "b" waits for this job in its turn: in a circle'),
+    ([{"name": "a"}, {"after": ["a", "bb"]}], r'jobs\[1\]: after: "bb" is neither the number of a job, as in 17 or 17:any, nor the name'),
+    ([{"name": "train"}, {"after": "tran"}], r'jobs\[1\]: after: no job here is called "tran"; did you mean "train"\?'),
+    ([{"name": "a"}, {"name": "a"}, {"after": "a"}], r'jobs\[2\]: after: jobs\[0\] and jobs\[1\] are both called "a"'),
+    ([{}, {"name": "a", "after": "a:any"}], r'jobs\[1\]: after: "a" is this job itself'),
+    ([{"name": "a"}, {"after": "-1"}], r'jobs\[1\]: after: "-1" is neither'),
+    ([{"name": "a"}, {"after": ["a", 99999999]}], r"job 2 of 2: after: there is no job 99999999"),
+])
+def test_a_pipeline_that_makes_no_sense(box, tmp_path, jobs, because):
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps([{"command": "true", **j} for j in jobs]))
+    before = ask(box, "jobs", "--json", "--limit", 1)["jobs"]
+    got = gpumgr(box, "submit", "--file", file)
+    assert got.returncode == 2 and got.stdout == "" and got.stderr.count("\n") == 1 and re.search(because, got.stderr), got
+    assert ask(box, "jobs", "--json", "--limit", 1)["jobs"] == before
+
+
 def test_a_file_that_is_wrong_names_key_and_job(box, tmp_path):
     file = tmp_path / "jobs.json"
     file.write_text(json.dumps({"jobs": [{"command": "true"}, {"command": "true", "gpu": 2}]}))

@@ -103,6 +103,58 @@ def test_dependencies(server, node):
     assert node.books.starts == [(a, 0, 1), (b, 0, 1), (c, 0, 1)]
 
 
+def test_jobs_of_one_submission_wait_for_each_other(server, node):
+    """By their places, before and behind; and a server that is started anew knows them by their numbers."""
+    node.submit(job_record(("exit", "0")))
+    first = node.submit(job_record(("exit", "0"), name="eval", after=("+2", "+1:any")), job_record(("hold",), name="prepare"),
+                        job_record(("hold",), name="train", after=("-1", "-1:any", "1")))["first"]
+    evaluate, prepare, train = first, first + 1, first + 2
+    wait_for(lambda: running(node) == [prepare], "the first runs")
+    jobs = {j["id"]: j for j in server.unix("GET", "/api/v1/jobs").json["jobs"]}
+    assert jobs[evaluate]["after"] == [train, f"{prepare}:any"] and jobs[train]["after"] == [prepare, f"{prepare}:any", 1] and jobs[prepare]["after"] == []
+    assert jobs[evaluate]["state"] == jobs[train]["state"] == "held"
+    books = node.books
+    node.close()
+    server.stop()
+    server.start()
+    with JobNode(server.dir / "run/server/link.sock", books) as again:
+        assert server.unix("GET", f"/api/v1/jobs/{train}").json["why"] == f"it waits for job {prepare} to end well"
+        again.finish((prepare, 0, 1), 0)
+        wait_for(lambda: running(again) == [train], "the next runs")
+        assert books.state((evaluate, 0, 1)) == ABSENT
+        again.finish((train, 0, 1), 0)
+        wait_for(lambda: (evaluate, 0, 1) in again.stored, "and the last")
+
+
+APART = [
+    ([{}, {"after": ("-2",)}], 'job 2 of 2: after: "-2" is no place among the jobs that are handed in together'),
+    ([{"after": ("+1",)}], 'after: "+1" is no place among'),
+    ([{"after": ("+0",)}], 'after: "+0" is not the number of a job'),
+    ([{}, {"after": ("+1",)}, {"after": ("-1",)}], 'job 2 of 3: after: "x" waits for this job in its turn'),
+    ([{"after": ("+1:any",)}, {"after": ("77",)}], "job 2 of 2: after: there is no job 77"),
+]
+
+
+@pytest.mark.parametrize("specs, sentence", APART, ids=[str(s) for s, _ in APART])
+def test_whatever_a_record_says_of_its_neighbours_is_looked_at(server, node, specs, sentence):
+    answer = node.submit(*[job_record(("x",), **spec) for spec in specs])
+    assert answer["result"] < 0 and sentence in answer["text"], answer
+    assert server.unix("GET", "/api/v1/jobs").json["jobs"] == []
+
+
+def test_a_row_of_thousands_ends_with_its_first(server, node):
+    """Each waits for the one before; half of them stand the wrong way round."""
+    n = 4000
+    first = node.submit(job_record(("hold",)), *[job_record(("x",), after=("-1",)) for _ in range(n)])["first"]
+    other = node.submit(*[job_record(("x",), after=("+1",)) for _ in range(200)], job_record(("hold",)))["first"]
+    wait_for(lambda: running(node) == [first, other + 200], "both that wait for nobody run")
+    assert node.control(CANCEL, first)["result"] == 0 and node.control(CANCEL, other + 200)["result"] == 0
+    last = wait_for(lambda: (j := server.unix("GET", f"/api/v1/jobs/{first + n}").json)["state"] == "cancelled" and j, "the last of the row is over", 60)
+    assert last["state_text"] == f"job {first + n - 1}, which it was to follow, ended as: cancelled"
+    wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{other}").json["state"] == "cancelled", "and that of the other row", 60)
+    assert server.unix("GET", "/api/v1/queue").json["waiting_count"] == 0
+
+
 def test_an_array_runs_so_many_at_once(server, node):
     job = node.submit(job_record(("hold",), array="1-10%3"))["first"]
     wait_for(lambda: len(running(node)) == 3, "three elements run")
@@ -474,6 +526,27 @@ def test_handing_in_by_the_api(server, node, member):
     held = member("POST", "/api/v1/jobs", {"command": ["hold"], "gpus": 4}).json["id"]
     wait_for(lambda: running(node) == [held], "it runs")
     assert member("DELETE", f"/api/v1/jobs/{held}").status == 200
+
+
+def test_a_pipeline_by_the_api(server, node, member):
+    jobs = [{"name": "eval", "command": ["exit", "0"], "after": ["train"]}, {"name": "train", "command": ["exit", "0"], "after": ["prepare:any"]},
+            {"name": "prepare", "command": ["hold"]}]
+    plan = member("POST", "/api/v1/jobs?dry_run=1", {"jobs": jobs}).json["jobs"]
+    assert [(j["name"], j["step"], j["starts_now"], j["why"]) for j in plan] == [
+        ("eval", 3, False, "it waits for train to end well"), ("train", 2, False, "it waits for prepare to end"), ("prepare", 1, True, "it starts now")]
+    bad = member("POST", "/api/v1/jobs", {"jobs": [*jobs[:2], {**jobs[2], "after": ["eval"]}]})
+    assert bad.status == 400 and bad.json["error"]["message"].startswith('jobs[0]: after: "train" waits for this job in its turn'), bad.body
+    assert member("GET", "/api/v1/jobs").json["jobs"] == []
+    answer = member("POST", "/api/v1/jobs", {"jobs": jobs})
+    assert answer.status == 201 and answer.json["count"] == 3, answer.body
+    evaluate, train, prepare = (answer.json["id"] + i for i in range(3))
+    wait_for(lambda: running(node) == [prepare], "the first runs")
+    assert member("POST", "/api/v1/jobs?dry_run=1", {"command": ["x"], "after": [prepare]}).json["jobs"][0]["why"] == f"it waits for job {prepare} to end well"
+    node.finish((prepare, 0, 1), 1)
+    wait_for(lambda: (evaluate, 0, 1) in node.stored, "and the rest")
+    assert node.books.starts == [(prepare, 0, 1), (train, 0, 1), (evaluate, 0, 1)]
+    again = member("POST", f"/api/v1/jobs/{evaluate}/rerun")  # alone: by the numbers of those that it came with
+    assert again.status == 201 and member("GET", f"/api/v1/jobs/{again.json['id']}").json["after"] == [train]
 
 
 def test_a_key_takes_jobs_once(server, node, member):

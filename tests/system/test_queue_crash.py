@@ -35,7 +35,7 @@ class Story(Place):
         self.r = random.Random(seed)
         self.targets, self.late, self.killed, self.now = list(targets), [], [], []
         self.jobs, self.keys = {}, 0  # number -> what is to become of it
-        self.minutes, self.windows, self.told = 0, [], []
+        self.minutes, self.windows, self.told, self.pipelines = 0, [], [], []
         self.again, self.hooks = [], Receiver()
         super().__init__(path, self.clock)
         self.next()
@@ -86,6 +86,17 @@ class Story(Place):
             self.jobs[answer["first"]] = want
         return answer["first"]
 
+    def pipeline(self):
+        """Three that wait for each other, in one file: never some of them, and each behind the one before."""
+        key = self.key()
+        records = [job_record(("exit", "0"), after=("+2:any",)), job_record(("exit", "0")), job_record(("exit", "0"), after=("-1",))]
+        answer, _ = self.do(lambda: self.node.submit_soon(records, key=key))
+        assert answer["result"] == 0 and answer["count"] == 3, answer
+        first = answer["first"]
+        assert not {first, first + 1, first + 2} & set(self.jobs), "a number was given twice"
+        self.jobs.update({first + i: "done" for i in range(3)})
+        self.pipelines.append((first + 1, first + 2, first))
+
     def begin(self):
         self.reserve()
         before = self.clock.now()
@@ -134,6 +145,7 @@ class Story(Place):
         large = self.hand_in(job_record(("exit", "0"), gpus=3), "done")  # passed by nobody who would make it wait
         self.hand_in(job_record(("exit", "0"), array="1-4%2"), "done")
         self.hand_in(job_record(("exit", "0"), after=(str(large),)), "done")
+        self.pipeline()
         held = self.hand_in(job_record(("hold",), notify=notify), "cancelled")
         self.told.append(held)
         self.pause_one()
@@ -199,6 +211,12 @@ def check_jobs(story):
             runs = story.get(f"jobs/{number}")["runs"]
             assert [(r["attempt"], r["exit_code"]) for r in runs] == [(1, 3), (2, 3)], runs
     return jobs
+
+
+def check_pipelines(story):
+    for numbers in story.pipelines:
+        runs = [story.books.runs[(n, 0, 1)] for n in numbers]
+        assert all(before["end"] <= after["start"] for before, after in zip(runs, runs[1:])), (numbers, runs)
 
 
 def check_slots(story, jobs):
@@ -273,6 +291,7 @@ def test_killed_at_every_step(part, tmp_path):
         story.until(story.is_quiet, "all is over", 90)
         check_gpus(story.books)
         jobs = check_jobs(story)
+        check_pipelines(story)
         check_slots(story, jobs)
         check_service(story)
         wait_for(lambda: are_told(story), "all are told", 90)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/job_after.h"
 #include "model/job_json.h"
 #include "model/moment.h"
 #include "model/size.h"
@@ -188,22 +189,163 @@ static void several(void **state) {
     assert_int_equal(strncmp(e.text, "gpus: ", 6), 0);
 }
 
-static void circles(void **state) {
+/* What each job of a document waits for, as its record has it: "a: -1,17; b: ". */
+static void waits(void *ctx, const void *bytes, size_t len) {
+    struct buf *b = ctx;
+    struct job_spec s;
+    struct error e;
+    assert_int_equal(job_decode(bytes, len, &s, &e), 0);
+    buf_printf(b, "%s%s:", b->len ? "; " : "", s.name);
+    for (const char *w = NULL; (w = job_word_next(&s.after, w));) buf_printf(b, " %s", w);
+}
+
+/* {name after} with commas, as a document: "a b:any,c" is job a after b:any and c. */
+static void document(const char *const jobs[], struct buf *b) {
+    buf_clear(b);
+    for (size_t i = 0; jobs[i]; i++) {
+        size_t n = strcspn(jobs[i], " ");
+        buf_printf(b, "%s{\"name\":\"%.*s\",\"command\":[\"x\"],\"after\":[", i ? "," : "[", (int)n, jobs[i]);
+        for (const char *at = jobs[i] + n; *at;) {
+            size_t len = strcspn(at + 1, ",");
+            buf_printf(b, "%s\"%.*s\"", at == jobs[i] + n ? "" : ",", (int)len, at + 1);
+            at += 1 + len;
+        }
+        buf_puts(b, "]}");
+    }
+    buf_putc(b, ']');
+}
+
+static void pipelines(void **state) {
     static const struct {
-        const char *text, *starts;
+        const char *jobs[6];
+        const char *want, *refused; /* the beginning of the sentence */
     } rows[] = {
-        {"[{\"name\":\"a\",\"command\":[\"x\"],\"after\":[\"b:any\"]},{\"name\":\"b\",\"command\":[\"x\"],\"after\":["
-         "\"a\"]}]",                                                              "jobs[0]: after: b:any waits for this job in its turn"},
-        {"[{\"name\":\"a\",\"command\":[\"x\"],\"after\":[\"a\"]}]",                       "jobs[0]: after: a waits for this job"                },
-        {"[{\"name\":\"a\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"a\"]}]",
-         "jobs[1]: after: a is of the same file"                                                                                                 },
-        {"[{\"name\":\"7\",\"command\":[\"x\"]},{\"command\":[\"x\"],\"after\":[\"7\"]}]", NULL                                                  },
+        {{"a", "b a"},                        "a:; b: -1",                         NULL                                                                         },
+        {{"b a", "a"},                        "b: +1; a:",                         NULL                                                                         }, /* in any order */
+        {{"a", "b a", "c a:any,b,17,18:any"}, "a:; b: -1; c: -2:any -1 17 18:any", NULL                                                                         },
+        {{"a", "d b,c", "b a", "c a"},        "a:; d: +1 +2; b: -2; c: -3",        NULL                                                                         },
+        {{"7", "b 7"},                        "7:; b: 7",                          NULL                                                                         }, /* a number is a number */
+        {{"x:any", "b x:any:any"},            "x:any:; b: -1:any",                 NULL                                                                         },
+        {{"a", "a", "b"},                     "a:; a:; b:",                        NULL                                                                         }, /* nobody means one of them */
+        {{"a", "-1", "b -1"},                 "a:; -1:; b: -1",                    NULL                                                                         }, /* a name, however it looks */
+        {{"a a"},                             NULL,                                "jobs[0]: after: \"a\" is this job itself"                                   },
+        {{"b", "a a:any"},                    NULL,                                "jobs[1]: after: \"a\" is this job itself"                                   },
+        {{"a b:any", "b a"},                  NULL,                                "jobs[0]: after: \"b\" waits for this job in its turn"                       },
+        {{"x", "c b", "a c", "b a", "y a"},   NULL,                                "jobs[1]: after: \"b\" waits for this job in its turn"                       },
+        {{"y b", "a b", "b a"},               NULL,                                "jobs[1]: after: \"b\" waits for this job in its turn"                       },
+        {{"prepare", "b prepar"},             NULL,                                "jobs[1]: after: no job here is called \"prepar\"; did you mean \"prepare\"?"},
+        {{"a", "b nothing-like-it"},          NULL,                                "jobs[1]: after: \"nothing-like-it\" is neither the number of a job"         },
+        {{"a", "b -1"},                       NULL,                                "jobs[1]: after: \"-1\" is neither"                                          }, /* as a record has it: nobody else writes that */
+        {{"a", "b +1:any"},                   NULL,                                "jobs[1]: after: \"+1:any\" is neither"                                      },
+        {{"a", "a", "b a"},                   NULL,                                "jobs[2]: after: jobs[0] and jobs[1] are both called \"a\""                  },
+        {{"a", "b a", "a"},                   NULL,                                "jobs[1]: after: jobs[0] and jobs[2] are both called \"a\""                  },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf text = {0}, got = {0};
         struct error e = {0};
-        int seen, r = records(rows[i].text, &seen, &e);
-        if ((r < 0) != (rows[i].starts != NULL)) fail_msg("%s: %d", rows[i].text, r);
-        if (rows[i].starts && strncmp(e.text, rows[i].starts, strlen(rows[i].starts)) != 0) fail_msg("%s", e.text);
+        document(rows[i].jobs, &text);
+        int r = job_json_records(text.s, text.len, NOW, waits, &got, &e);
+        if ((r < 0) != (rows[i].refused != NULL)) fail_msg("%s: %s", text.s, e.text);
+        if (r < 0 && strncmp(e.text, rows[i].refused, strlen(rows[i].refused)) != 0) fail_msg("%s: %s", text.s, e.text);
+        if (r < 0)
+            assert_int_equal(got.len, 0);
+        else
+            assert_string_equal(got.s, rows[i].want);
+    }
+    AUTO(buf_done) struct buf b = {0};
+    struct error e = {0};
+    assert_true(record("{\"name\":\"a\",\"command\":[\"x\"],\"after\":\"-1\"}", &b, &e) <
+                0); /* one alone has no neighbours */
+    assert_int_equal(strncmp(e.text, "after: \"-1\" is not the number of a job", 38), 0);
+}
+
+/* Ten thousand in a row, each behind the next; then the last behind the first. */
+static void long_rows(void **state) {
+    for (int is_circle = 0; is_circle < 2; is_circle++) {
+        AUTO(buf_done) struct buf text = {0};
+        struct error e = {0};
+        int seen = 0, n = (int)JOB_JSON_JOBS_MAX;
+        for (int i = 0; i < n; i++) {
+            buf_printf(&text, "%s{\"name\":\"n%d\",\"command\":\"x\"", i ? "," : "[", i);
+            if (i < n - 1 || is_circle) buf_printf(&text, ",\"after\":\"n%d\"", (i + 1) % n);
+            buf_puts(&text, "}");
+        }
+        buf_putc(&text, ']');
+        int r = job_json_records(text.s, text.len, NOW, count, &seen, &e);
+        assert_int_equal(r, is_circle ? -EINVAL : n);
+        if (is_circle) assert_int_equal(strncmp(e.text, "jobs[0]: after: \"n1\" waits", 26), 0);
+    }
+}
+
+static void steps(void **state) {
+    static const struct {
+        const char *after[5];
+        uint32_t step[5];
+        const char *refused;
+        size_t at;
+    } rows[] = {
+        {{"", "", ""},                    {1, 1, 1},       NULL,                                  0},
+        {{"", "-1", "-1"},                {1, 2, 3},       NULL,                                  0},
+        {{"+2", "", "-1"},                {3, 1, 2},       NULL,                                  0},
+        {{"", "-1", "-2:any", "-1", "9"}, {1, 2, 2, 3, 1}, NULL,                                  0},
+        {{"", "-2"},                      {0},             "after: \"-2\" is no place",           1},
+        {{"+1"},                          {0},             "after: \"+1\" is no place",           0},
+        {{"", "+1", "-1"},                {0},             "after: \"job 2\" waits for this job", 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        static const char *const names[] = {"job 0", "job 1", "job 2", "job 3", "job 4"};
+        struct job_spec jobs[5] = {0};
+        struct error e = {0};
+        uint32_t step[5] = {0};
+        size_t n = 0, at = 0;
+        for (; n < 5 && rows[i].after[n]; n++) {
+            const char *w = rows[i].after[n];
+            jobs[n].name = names[n];
+            if (*w) jobs[n].after = (struct job_words){w, strlen(w) + 1, 1};
+        }
+        int r = job_after_check(jobs, n, step, &at, &e);
+        if ((r < 0) != (rows[i].refused != NULL)) fail_msg("row %zu: %s", i, e.text);
+        if (r < 0 && (strncmp(e.text, rows[i].refused, strlen(rows[i].refused)) != 0 || at != rows[i].at))
+            fail_msg("row %zu: %zu: %s", i, at, e.text);
+        for (size_t k = 0; r >= 0 && k < n; k++) assert_int_equal(step[k], rows[i].step[k]);
+    }
+}
+
+static void after_words(void **state) {
+    static const struct {
+        const char *word;
+        bool is_good;
+        const char *number; /* of job 100 */
+    } rows[] = {
+        {"17",                  true,  "17"     },
+        {"17:any",              true,  "17:any" },
+        {"-1",                  true,  "99"     },
+        {"+2:any",              true,  "102:any"},
+        {"-99999",              true,  "-99899" },
+        {"0",                   false, NULL     },
+        {"-0",                  false, NULL     },
+        {"+01",                 false, NULL     },
+        {"-100000",             false, NULL     },
+        {"",                    false, NULL     },
+        {"+",                   false, NULL     },
+        {"-:any",               false, NULL     },
+        {"17:",                 false, NULL     },
+        {"17:anything",         false, NULL     },
+        {"1234567890123456789", false, NULL     },
+        {"--1",                 false, NULL     },
+        {"name",                false, NULL     },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf again = {0}, numbers = {0};
+        struct job_after a;
+        bool is_good = job_after_read(rows[i].word, &a);
+        if (is_good != rows[i].is_good) fail_msg("%s", rows[i].word);
+        if (!is_good) continue;
+        job_after_put(&again, &a);
+        assert_string_equal(again.s, rows[i].word);
+        const struct job_spec s = {.after = job_words_of(&again)};
+        job_after_numbers(&s, 100, &numbers);
+        assert_string_equal(numbers.s, rows[i].number);
     }
 }
 
@@ -293,7 +435,8 @@ static void moments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything), cmocka_unit_test(short_forms), cmocka_unit_test(refusals),
-        cmocka_unit_test(several),    cmocka_unit_test(circles),     cmocka_unit_test(shown),
+        cmocka_unit_test(several),    cmocka_unit_test(pipelines),   cmocka_unit_test(long_rows),
+        cmocka_unit_test(steps),      cmocka_unit_test(after_words), cmocka_unit_test(shown),
         cmocka_unit_test(sizes),      cmocka_unit_test(moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
