@@ -37,6 +37,18 @@ size_t json_utf8_len(const char *text) {
     return 0;
 }
 
+size_t json_shown_len(const char *s) {
+    static const char *const turns[] = {"\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
+                                        "\u2066", "\u2067", "\u2068", "\u2069"};
+    unsigned char c = (unsigned char)*s;
+    if (c < 0x80) return c >= 0x20 && c != 0x7f;
+    size_t n = json_utf8_len(s);
+    if (n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0) return 0; /* control characters of eight bits */
+    for (size_t i = 0; n == 3 && i < ARRAY_LEN(turns); i++)
+        if (memcmp(s, turns[i], 3) == 0) return 0;
+    return n;
+}
+
 void json_utf8_end(char *s) {
     size_t n = strlen(s), at = n;
     while (at && n - at < 3 && ((unsigned char)s[at - 1] & 0xc0) == 0x80) at--;

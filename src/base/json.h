@@ -9,6 +9,10 @@
 
 /* How many bytes the UTF-8 character at s has; 0: it is none. s ends with a NUL. */
 size_t json_utf8_len(const char *s);
+
+/* The same of a character that a terminal shows and obeys in no way: no control character, of eight bits either, and none that turns
+ * others round. 0: it is none of these, or no UTF-8. */
+size_t json_shown_len(const char *s);
 /* Takes away the character at its end of which only a part is there: the text was cut. */
 void json_utf8_end(char *s);
 

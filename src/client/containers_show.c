@@ -13,6 +13,7 @@
 #include "client/job_table.h"
 #include "client/output.h"
 #include "client/table.h"
+#include "client/text.h"
 
 static void put(struct table_cell *c, const char *text) { snprintf(c->text, sizeof c->text, "%s", text); }
 
@@ -125,7 +126,11 @@ int containers_changes(const struct buf *answer, struct buf *out, struct error *
         const struct json_tree *c = json_tree_at(changes, i);
         const char *from = json_tree_text(json_tree_get(c, "from"), NULL),
                    *to = json_tree_text(json_tree_get(c, "to"), NULL);
-        buf_printf(out, "  %s: %s -> %s\n", job_text(c, "key"), from ? from : "(none)", to ? to : "(none)");
+        buf_printf(out, "  %s: ", job_text(c, "key"));
+        text_pad(out, from ? from : "(none)", 0);
+        buf_puts(out, " -> ");
+        text_pad(out, to ? to : "(none)", 0);
+        buf_putc(out, '\n');
     }
     if (json_tree_is_true(json_tree_get(tree, "restarts")))
         buf_puts(out, "It runs: it is stopped and started anew with this; if that fails, it is put back.\n");

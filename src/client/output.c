@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/command.h"
+#include "client/text.h"
 
 enum { WIDTH_UNKNOWN = 80, WIDTH_MIN = 40 };
 
@@ -56,7 +57,7 @@ int output_exit(struct buf *b) {
 
 void output_note(const char *line) {
     AUTO(buf_done) struct buf b = {0};
-    for (const char *c = line; *c; c++) buf_putc(&b, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
+    text_put(&b, line, strlen(line));
     buf_putc(&b, '\n');
     ssize_t ignored = write(STDERR_FILENO, b.s, b.len);
     (void)ignored;

@@ -1,6 +1,9 @@
 #include "client/text.h"
 
 #include <stdbool.h>
+#include <string.h>
+
+#include "base/json.h"
 
 static bool is_start(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
 
@@ -10,8 +13,20 @@ int text_width(const char *s) {
     return n;
 }
 
+void text_put(struct buf *b, const char *s, size_t len) {
+    for (size_t at = 0; at < len && s[at];) {
+        size_t n = json_shown_len(s + at);
+        if (n && at + n <= len)
+            buf_add(b, s + at, n);
+        else
+            buf_putc(b, '?');
+        if (!n) n = json_utf8_len(s + at);
+        at += n ? n : 1;
+    }
+}
+
 void text_pad(struct buf *b, const char *s, int width) {
-    buf_puts(b, s);
+    text_put(b, s, strlen(s));
     for (int n = text_width(s); n < width; n++) buf_putc(b, ' ');
 }
 
@@ -19,10 +34,10 @@ void text_cut(struct buf *b, const char *s, int width) {
     if (width <= 0) return;
     bool is_long = text_width(s) > width;
     int room = is_long ? width - 1 : width;
-    for (int n = 0; *s; s++) {
-        if (is_start(*s) && n++ == room) break;
-        buf_putc(b, *s);
-    }
+    size_t len = 0;
+    for (int n = 0; s[len]; len++)
+        if (is_start(s[len]) && n++ == room) break;
+    text_put(b, s, len);
     if (is_long) buf_putc(b, '~');
 }
 
@@ -43,7 +58,7 @@ void text_wrap(struct buf *b, const char *s, int width, int indent) {
     for (bool is_first = true; is_first || *s; is_first = false) {
         size_t next, len = first_line(s, width, &next);
         for (int i = 0; !is_first && i < indent; i++) buf_putc(b, ' ');
-        buf_add(b, s, len);
+        text_put(b, s, len);
         buf_putc(b, '\n');
         s += next;
     }

@@ -1,10 +1,14 @@
-/* Text in columns: widths as a terminal shows them, not as bytes. */
+/* Text for a terminal, in columns: widths as it shows them, not as bytes; and nothing that it would obey. */
 #pragma once
 
 #include "base/buf.h"
 
 /* Columns that UTF-8 text takes; every character of ours takes one. */
 int text_width(const char *s);
+
+/* The first `len` bytes of it, as a terminal may have them: what it would obey instead of showing it is a question mark. Much of what
+ * commands print was written by others. All of the below do the same. */
+void text_put(struct buf *b, const char *s, size_t len);
 
 /* The text, then spaces up to `width`. Longer text is left whole. */
 void text_pad(struct buf *b, const char *s, int width);

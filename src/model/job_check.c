@@ -18,12 +18,10 @@
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Something that can stand in a table and in a log: UTF-8 without control characters. */
+/* Something that can stand in a table, in a log and on anybody's terminal. */
 static bool is_plain(const char *text) {
-    for (size_t n; *text; text += n) {
-        n = json_utf8_len(text);
-        if (n == 0 || (unsigned char)*text < ' ' || *text == 0x7f) return false;
-    }
+    for (size_t n; *text; text += n)
+        if (!(n = json_shown_len(text))) return false;
     return true;
 }
 

@@ -41,23 +41,10 @@ struct said {
 
 /* ---- what is written ---- */
 
-/* Bytes of a character that a terminal shows, and that does not turn others round; 0: none. */
-static size_t shown_len(const char *s) {
-    static const char *const turns[] = {"\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
-                                        "\u2066", "\u2067", "\u2068", "\u2069"};
-    unsigned char c = (unsigned char)*s;
-    if (c < 0x80) return c >= 0x20 && c != 0x7f;
-    size_t n = json_utf8_len(s);
-    if (n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0) return 0; /* control characters of eight bits */
-    for (size_t i = 0; n == 3 && i < ARRAY_LEN(turns); i++)
-        if (memcmp(s, turns[i], 3) == 0) return 0;
-    return n;
-}
-
 size_t terminal_line(const char *text, char *ret, size_t room) {
     size_t at = (size_t)snprintf(ret, room, "\r\n\a");
     while (*text) {
-        size_t n = shown_len(text), step = n ? n : 1;
+        size_t n = json_shown_len(text), step = n ? n : 1;
         if (at + step + sizeof "\r\n" > room) break;
         memcpy(ret + at, n ? text : "?", step);
         at += step;

@@ -135,6 +135,10 @@ static void refusals(void **state) {
     X("name", s.name = "")                                                                                             \
     X("name", s.name = "a\nb")                                                                                         \
     X("name", s.name = "\xff")                                                                                         \
+    X("name", s.name = "a\xc2\x9b"                                                                                     \
+                       "2J")                                                                                           \
+    X("name", s.name = "a\xe2\x80\xae"                                                                                 \
+                       "b")                                                                                            \
     X("command", s.command = (struct job_words){0})                                                                    \
     X("command", s.command = (struct job_words)WORDS(""))                                                              \
     X("image", s.image = "a b")                                                                                        \

@@ -196,6 +196,30 @@ static void texts_are_wrapped(void **state) {
 }
 
 /* Whatever the width, no line is wider, and the reason stands below its job. */
+/* Much of what is printed was written by other users. */
+static void nothing_that_a_terminal_obeys(void **state) {
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        {"/data/\303\244 b",           "/data/\303\244 b"          }, /* a letter of two bytes */
+        {"a\033]0;x\007b",             "a?]0;x?b"                  },
+        {"a\302\2332Jb",               "a?2Jb"                     }, /* a CSI of eight bits, in UTF-8 */
+        {"a\342\200\256b\r\177",       "a?b??"                     },
+        {"a\377\233b",                 "a??b"                      },
+        {"\360\237\230\200 \302\240x", "\360\237\230\200 \302\240x"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf pad = {0}, cut = {0}, wrap = {0};
+        text_pad(&pad, rows[i].text, 0);
+        text_cut(&cut, rows[i].text, 40);
+        text_wrap(&wrap, rows[i].text, 40, 0);
+        assert_string_equal(pad.s, rows[i].want);
+        assert_string_equal(cut.s, rows[i].want);
+        wrap.s[wrap.len - 1] = 0;
+        assert_string_equal(wrap.s, rows[i].want);
+    }
+}
+
 static void tables_fit(void **state) {
     static const struct job_cell *const columns[] = {&job_cell_place, &job_cell_id,     &job_cell_state,
                                                      &job_cell_user,  &job_cell_name,   &job_cell_wants,
@@ -246,13 +270,10 @@ int main(void) {
     setenv("TZ", "UTC0", 1);
     tzset();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_jobs),
-        cmocka_unit_test(lines),
-        cmocka_unit_test(elements),
-        cmocka_unit_test(cells),
-        cmocka_unit_test(texts_are_wrapped),
-        cmocka_unit_test(tables_fit),
-        cmocka_unit_test(flags_of_help_texts),
+        cmocka_unit_test(numbers_of_jobs),   cmocka_unit_test(lines),
+        cmocka_unit_test(elements),          cmocka_unit_test(cells),
+        cmocka_unit_test(texts_are_wrapped), cmocka_unit_test(nothing_that_a_terminal_obeys),
+        cmocka_unit_test(tables_fit),        cmocka_unit_test(flags_of_help_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
