@@ -25,6 +25,8 @@
 #define STACK_BYTES (1024 * 1024)
 #define THREADS_MAX 16u /* calls at a time, of all */
 #define LOCAL_MAX 8u    /* of callers on this machine: others have their part */
+#define LOCAL_EACH 4u   /* of one user of it; uids that are so far apart count as one */
+#define LOCAL_USERS 1024u
 #define OUT_MAX (16u << 20)
 #define CALLER_S 10
 #define MEND_AGAIN_NS (5 * NS_PER_S)
@@ -33,7 +35,7 @@
 #define COLUMNS 80
 
 static struct {
-    pthread_mutex_t lock; /* guards settings, out, session, threads, local */
+    pthread_mutex_t lock; /* guards settings, out, session, threads, local, each */
     pthread_mutex_t edit; /* one change at a time: containers have two names meanwhile. Guards is_whole */
     bool is_whole;        /* no change was left half made */
     struct settings settings;
@@ -41,6 +43,7 @@ static struct {
     struct buf out;
     uint64_t session; /* of the link: an answer of one before is nobody's */
     unsigned threads, local;
+    unsigned each[LOCAL_USERS]; /* the local ones by whose they are */
     int to_main, listener;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER, .edit = PTHREAD_MUTEX_INITIALIZER, .listener = -1};
 
@@ -49,6 +52,7 @@ struct task {
     struct buf frame; /* what the call points into */
     uint64_t session;
     int fd; /* of a caller on this machine; -1: the server asks */
+    struct ucred peer;
 };
 
 /* ---- one call ---- */
@@ -164,10 +168,18 @@ static void run_call(struct task *t, const struct ucred *peer) {
     c->answer.len = r < 0 || c->out.len > WIRE_CONTAINER_ANSWER_MAX ? 0 : c->out.len;
 }
 
+static unsigned *each_of(const struct task *t) { return &self.each[t->peer.uid % LOCAL_USERS]; }
+
+static void count_locked(const struct task *t, int by) {
+    self.threads += (unsigned)by;
+    if (t->fd < 0) return;
+    self.local += (unsigned)by;
+    *each_of(t) += (unsigned)by;
+}
+
 static void count_task(const struct task *t, int by) {
     pthread_mutex_lock(&self.lock);
-    self.threads += (unsigned)by;
-    if (t->fd >= 0) self.local += (unsigned)by;
+    count_locked(t, by);
     pthread_mutex_unlock(&self.lock);
 }
 
@@ -180,28 +192,21 @@ static void task_free(struct task *t) {
     free(t);
 }
 
+/* One user alone cannot keep all the others out, by calls in which he says nothing. */
+static bool has_room(const struct task *t) {
+    if (self.threads >= THREADS_MAX) return false;
+    return t->fd < 0 || (self.local < LOCAL_MAX && *each_of(t) < LOCAL_EACH);
+}
+
+/* What fails is freed, and a caller's connection closed. */
 static int begin_thread(struct task *t, void *(*run)(void *), struct error *e) {
     pthread_mutex_lock(&self.lock);
-    bool is_full = self.threads >= THREADS_MAX || (t->fd >= 0 && self.local >= LOCAL_MAX);
-    if (!is_full) self.threads++;
-    if (!is_full && t->fd >= 0) self.local++;
+    bool is_full = !has_room(t);
+    count_locked(t, 1);
     pthread_mutex_unlock(&self.lock);
-    if (is_full) {
-        buf_done(&t->frame);
-        free(t);
-        return fail(e, -EAGAIN, "too many calls about containers are under way; try again in a moment");
-    }
-    int r = thread_start(run, t, STACK_BYTES, "containers", e);
-    if (r < 0) {
-        int fd = t->fd;
-        t->fd = -1;
-        task_free(t);
-        if (fd >= 0) { /* the caller closes it */
-            pthread_mutex_lock(&self.lock);
-            self.local--;
-            pthread_mutex_unlock(&self.lock);
-        }
-    }
+    int r = is_full ? fail(e, -EAGAIN, "too many calls about containers are under way; try again in a moment")
+                    : thread_start(run, t, STACK_BYTES, "containers", e);
+    if (r < 0) task_free(t);
     return r;
 }
 
@@ -326,14 +331,11 @@ static void serve_call(struct task *t, const struct ucred *peer) {
 
 static void *serve_caller(void *arg) {
     struct task *t = arg;
-    struct ucred peer;
     struct timeval patience = {.tv_sec = CALLER_S};
-    socklen_t n = sizeof peer;
     struct error e;
     setsockopt(t->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (getsockopt(t->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && hear(t->fd, &t->frame, &t->c.call, &e) >= 0)
-        serve_call(t, &peer);
+    if (t->peer.uid != UINT32_MAX && hear(t->fd, &t->frame, &t->c.call, &e) >= 0) serve_call(t, &t->peer);
     task_free(t);
     return NULL;
 }
@@ -347,9 +349,11 @@ static void *listen_thread(void *arg) {
             continue;
         }
         struct task *t = calloc(1, sizeof *t);
+        socklen_t n = sizeof t->peer;
         if (!t) abort();
         t->fd = fd;
-        if (begin_thread(t, serve_caller, &e) < 0) close(fd);
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &t->peer, &n) < 0) t->peer.uid = UINT32_MAX; /* nobody's uid */
+        (void)!begin_thread(t, serve_caller, &e);
     }
     return NULL;
 }

@@ -25,6 +25,8 @@
 #include "run/stop.h"
 
 #define CALLERS_MAX 1024
+#define CALLERS_MANY (CALLERS_MAX / 4 * 3) /* beyond these there is room for those who have few */
+#define CALLERS_FEW 64u
 #define PENDING_MAX 4096
 #define OUT_MAX (4u << 20) /* that wait for one caller: a follower that does not read gets no more */
 #define LOOK_NS (25 * NS_PER_MS)
@@ -68,7 +70,6 @@ static struct {
     uint32_t serial;
     struct pending pending[PENDING_MAX];
     uint64_t id;
-    bool has_refused_said;
 } self;
 
 int calls_open(struct error *e) {
@@ -118,6 +119,16 @@ static bool ask_groups(struct caller *c) {
     return true;
 }
 
+/* One user alone cannot keep all the others out. */
+static bool is_crowding(const struct caller *c) {
+    unsigned his = 0, all = 0;
+    for (unsigned i = 0; i < self.used; i++) {
+        all += self.of[i].fd >= 0;
+        his += self.of[i].fd >= 0 && self.of[i].who.uid == c->who.uid;
+    }
+    return c->who.uid && all > CALLERS_MANY && his > CALLERS_FEW;
+}
+
 static void take_caller(int fd) {
     socklen_t n = sizeof(struct ucred);
     unsigned i = 0;
@@ -129,7 +140,7 @@ static void take_caller(int fd) {
     }
     *c = (struct caller){.fd = fd, .serial = ++self.serial};
     if (i >= self.used) self.used = i + 1;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &n) < 0 || !ask_groups(c) ||
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &n) < 0 || is_crowding(c) || !ask_groups(c) ||
         !jobs_watch(fd, EPOLLIN, JOBS_CALLER, i))
         hang_up(c);
 }

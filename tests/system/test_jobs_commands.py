@@ -9,6 +9,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
@@ -514,6 +515,52 @@ def test_jobs_that_are_not_there(box):
     for words in (("logs", "x"), ("cancel",), ("wait", "0"), ("logs",), ("queue", "cordn"), ("queue", "cordon"), ("jobs", "1", "2")):
         got = gpumgr(box, *words)
         assert got.returncode == 2 and got.stdout == "" and got.stderr.count("\n") == 1
+
+
+# Opens a socket as often as it is told, and again whatever is closed. Says so when it has tried as often as that.
+HOG = """
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+path, many = sys.argv[1], int(sys.argv[2])
+tried, held = 0, []
+while True:
+    for _ in range(min(100, many - len(held))):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(path)
+        s.setblocking(False)
+        held.append(s)
+        tried += 1
+    for s in list(held):
+        try:
+            is_closed = s.recv(1) == b""
+        except BlockingIOError:
+            continue
+        except OSError:
+            is_closed = True
+        if is_closed:
+            held.remove(s)
+            s.close()
+    if tried >= many:
+        print("has tried", flush=True)
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize("name, many", [("jobs.sock", 1200), ("containers.sock", 24)])
+def test_one_user_cannot_keep_the_others_out(box, name, many):
+    hog = subprocess.Popen([sys.executable, "-c", HOG, str(box.dir / "run" / name), str(many)], stdout=subprocess.PIPE, user=ADA, group=ADA,
+                           extra_groups=[], env=clean_env(), text=True)
+    try:
+        assert hog.stdout.readline() == "has tried\n"
+        if name == "jobs.sock":
+            number = submit(box, "--", "true", user=BOB)
+            state(box, number, "done")
+        else:
+            got = gpumgr(box, "containers", "list", user=BOB)
+            assert "no container engine is set" in got.stderr, got
+    finally:
+        hog.kill()
+        hog.wait()
 
 
 # ---- operators ----
