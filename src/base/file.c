@@ -1,9 +1,12 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -89,6 +92,25 @@ int dir_make(const char *path, mode_t mode, struct error *e) {
     if (stat(part, &st) < 0) return fail_errno(e, errno, "%s", path);
     if (!S_ISDIR(st.st_mode)) return fail(e, -ENOTDIR, "%s: is not a directory", path);
     return 0;
+}
+
+static bool is_of_the_dead(const char *name, const char *whose) {
+    const char *at = strstr(name, ".new."), *digits = "0123456789";
+    if (!at || (whose && strncmp(name, whose, (size_t)(at - name)) != 0) || (whose && whose[at - name])) return false;
+    at += strlen(".new.");
+    size_t n = strspn(at, digits);
+    long pid = n ? strtol(at, NULL, 10) : 0;
+    at += n;
+    if (*at == '.' && at[1]) at += 1 + strspn(at + 1, digits);
+    return !*at && pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+void dir_sweep(const char *path, const char *name) {
+    DIR *d = opendir(path);
+    if (!d) return;
+    for (const struct dirent *f; (f = readdir(d));)
+        if (is_of_the_dead(f->d_name, name)) unlinkat(dirfd(d), f->d_name, 0);
+    closedir(d);
 }
 
 int dir_of_self(char *ret, size_t room, struct error *e) {

@@ -15,11 +15,15 @@ int file_read(const char *path, size_t max_bytes, struct buf *ret, struct error 
 /* The same of one that is open; path: what it is called in sentences. */
 int file_read_fd(int fd, const char *path, size_t max_bytes, struct buf *ret, struct error *e) MUST_CHECK;
 
-/* Writes beside, syncs when asked, renames over. */
+/* Writes beside (PATH.new.PID.NUMBER), syncs when asked, renames over. */
 int file_write(const char *path, mode_t mode, const void *bytes, size_t n, bool sync, struct error *e) MUST_CHECK;
 
 /* mkdir -p, the last one with the given mode. */
 int dir_make(const char *path, mode_t mode, struct error *e) MUST_CHECK;
+
+/* Removes what writers left that were killed before they renamed: NAME.new.PID and NAME.new.PID.NUMBER of no living process. name:
+ * NULL for whatever was written there. */
+void dir_sweep(const char *path, const char *name);
 
 /* The directory that holds this very executable. */
 int dir_of_self(char *ret, size_t room, struct error *e) MUST_CHECK;

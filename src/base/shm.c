@@ -1,13 +1,10 @@
 #include "base/shm.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -35,26 +32,14 @@ static int map(int fd, const char *path, bool writable, size_t min_size, struct 
     return 0;
 }
 
-/* A maker that was killed before it published left its file behind, and on tmpfs that is memory: what carries the
- * number of no living process goes. */
+/* What a maker left that was killed before it published is memory, on tmpfs. */
 static void sweep(const char *path) {
     char dir[PATH_MAX];
     snprintf(dir, sizeof dir, "%s", path);
     char *slash = strrchr(dir, '/');
     if (!slash || slash == dir) return;
     *slash = 0;
-    const char *name = slash + 1;
-    DIR *d = opendir(dir);
-    if (!d) return;
-    for (struct dirent *f; (f = readdir(d));) {
-        size_t n = strlen(name);
-        if (strncmp(f->d_name, name, n) != 0 || strncmp(f->d_name + n, ".new.", 5) != 0) continue;
-        char *end;
-        long pid = strtol(f->d_name + n + 5, &end, 10);
-        if (!*end && pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH)
-            unlinkat(dirfd(d), f->d_name, 0);
-    }
-    closedir(d);
+    dir_sweep(dir, slash + 1);
 }
 
 static int fill(int fd, const char *path, size_t size, mode_t mode, struct error *e) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "core/sampler.h"
@@ -44,6 +45,7 @@ static void child_exec(struct child *c, pid_t parent) {
     char fd_text[16];
     const char *argv[CHILD_ARGS_MAX];
     sigset_t set;
+    CRASH_POINT_AS(c->name);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(0);
     sigemptyset(&set);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/file.h"
 
 #define OUTPUT_MAX 65536
@@ -19,6 +20,7 @@ static void run(char *const *argv, int out, int err) {
     const char *args[ARGS_MAX + 4];
     int n = 0;
     sigset_t none;
+    CRASH_POINT_AS("reload");
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/file.h"
 #include "base/instance.h"
 #include "base/log.h"
@@ -190,6 +191,15 @@ static void add_server(void) {
     struct child *c = child_add("server", PART_SERVER, argv);
     c->is_optional = true;
     c->patience_ns = SERVER_STOP_NS;
+}
+
+/* Settings hold keys: half a file of one that was killed is not to lie about. */
+static void halves_sweep(void) {
+    char path[PATH_MAX];
+    dir_sweep(self.instance.dir, NULL);
+    dir_sweep(self.instance.run, NULL);
+    snprintf(path, sizeof path, "%s/guard", self.instance.dir);
+    dir_sweep(path, NULL);
 }
 
 /* Rings of an earlier run with more workers would look like GPUs that nobody reads. */
@@ -528,6 +538,7 @@ static int start(char **argv, int *signals, struct error *e) {
     self.reload_argv = argv + 3;
     self.reload.fd[0] = self.reload.fd[1] = -1;
     self.has_terminal = isatty(STDERR_FILENO) == 1;
+    halves_sweep();
     rings_trim();
     if (!self.instance.run_is_tmpfs)
         log_line(LOG_WARN, "run_dir", -1, "%s is not on tmpfs: a slow disk can delay samples", self.instance.run);
@@ -537,6 +548,8 @@ static int start(char **argv, int *signals, struct error *e) {
 int supervisor_main(int argc, char **argv) {
     struct error e;
     int signals = -1;
+    CRASH_POINT_AS("supervisor");
+    CRASH_POINT_CALLS(true);
     log_open("supervisor", LOG_INFO);
     if (argc < 4) {
         log_line(LOG_ERROR, "usage", -1,

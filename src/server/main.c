@@ -51,7 +51,10 @@ static int places_make(const char *dir, struct error *e) {
     int r = instance_find(dir, &self.instance, e);
     if (r >= 0) r = privilege_prepare(&self.instance, self.settings.server_user, &self.privilege, e);
     if (r >= 0) r = privilege_drop(&self.privilege, e);
-    return r;
+    if (r < 0) return r;
+    dir_sweep(self.privilege.state_dir, NULL); /* links to sign in with are among it */
+    dir_sweep(self.privilege.socket_dir, NULL);
+    return 0;
 }
 
 static void post(void *loop, void (*fn)(void *arg), void *arg) { loop_post(loop, fn, arg); }

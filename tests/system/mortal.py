@@ -2,6 +2,7 @@
 hand beside it, whose books outlive both."""
 
 import os
+import shutil
 import struct
 import subprocess
 
@@ -19,6 +20,14 @@ def sites():
     out = subprocess.run([str(PROGRAM), "serve"], env=clean_env(GPUMGR_CRASH="list"), capture_output=True, text=True, timeout=30).stdout
     lines = [(line.split(" ") + [""])[:3] for line in out.splitlines()]
     return {int(number): (where.split("/")[-1], call) for number, where, call in lines}
+
+
+def programs(at, *mortal):
+    """All of them in one place; these (core, node, shim) die where they are told to."""
+    shutil.copy(BUILD / "gpumgr", at)
+    for name in ("core", "node", "server", "shim"):
+        shutil.copy(BUILD / (f"tests/{name}_crash" if name in mortal else f"gpumgr-{name}"), at / f"gpumgr-{name}")
+    return at
 
 
 class Mortal(Server):

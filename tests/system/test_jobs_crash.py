@@ -4,7 +4,6 @@ is invented; who is to be told is told."""
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -14,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from instance import Instance
-from simulator import BUILD, Simulator, wait_for
+from mortal import programs
+from simulator import Simulator, wait_for
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -25,12 +25,7 @@ OVER = ("done", "failed", "cancelled", "timeout", "unknown", "exit unknown")
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     """The programs, with a node and a shim that can be killed at each step."""
-    at = tmp_path_factory.mktemp("bin")
-    for name in ("gpumgr", "gpumgr-core", "gpumgr-server"):
-        shutil.copy(BUILD / name, at)
-    shutil.copy(BUILD / "tests/node_crash", at / "gpumgr-node")
-    shutil.copy(BUILD / "tests/shim_crash", at / "gpumgr-shim")
-    return at
+    return programs(tmp_path_factory.mktemp("bin"), "node", "shim")
 
 
 class Lab:

@@ -294,6 +294,7 @@ def test_killed_at_every_step(part, tmp_path):
         check_pipelines(story)
         check_slots(story, jobs)
         check_service(story)
+        assert not (halves := list(story.server.dir.rglob("*.new.*"))), halves
         wait_for(lambda: are_told(story), "all are told", 90)
         check_messages(story)
         missed = [(*all_[n], passes) for n, passes in story.late]

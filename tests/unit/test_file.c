@@ -180,6 +180,33 @@ static void a_link_in_the_way_is_not_followed(void **state) {
     assert_string_equal(b.s, "mine");
 }
 
+static void what_the_dead_left_goes(void **state) {
+    static const struct {
+        const char *name;
+        bool goes, goes_with_f; /* 99999999: nobody's number */
+    } rows[] = {
+        {"f.new.99999999.0",   true,  true },
+        {"f.new.99999999",     true,  true },
+        {"g.h.new.99999999.7", true,  false},
+        {"f.new.1.0",          false, false},
+        {"f.new.99999999.",    false, false},
+        {"f.new.99999999.x",   false, false},
+        {"f.new..0",           false, false},
+        {"f.new.",             false, false},
+        {"f.new",              false, false},
+        {"f",                  false, false},
+    };
+    struct error e = {0};
+    for (int with = 0; with < 2; with++) {
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+            assert_int_equal(file_write(in_dir(rows[i].name), 0600, "x", 1, false, &e), 0);
+        dir_sweep(dir, with ? "f" : NULL);
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+            assert_int_equal(access(in_dir(rows[i].name), F_OK) < 0, with ? rows[i].goes_with_f : rows[i].goes);
+    }
+    dir_sweep(in_dir("nowhere"), NULL);
+}
+
 static void directories(void **state) {
     struct error e = {0};
     struct stat st;
@@ -224,6 +251,7 @@ int main(void) {
         T(modes_do_not_depend_on_the_umask),
         T(a_failed_write_leaves_the_old_one),
         T(a_link_in_the_way_is_not_followed),
+        T(what_the_dead_left_goes),
         T(directories),
         T(where_we_are),
     };
