@@ -347,7 +347,21 @@ static int list_work(struct sql *db, void *ctx, struct error *e) {
     return queue_store_list(db, &l->ask, &reader, e);
 }
 
-/* The last run of a job stands for it. */
+/* The run that stands for a job that is over: the last that ended as the job did, else the last. */
+static const struct run_item *standing(const struct listing *l, const struct item *it) {
+    const struct run_item *best = NULL;
+    bool is_like_it = false;
+    for (size_t i = it->first_run; i < it->first_run + it->runs; i++) {
+        const struct run_item *one = &l->run[i];
+        bool is_like = one->row.state == it->row.state && !one->row.again;
+        if (best && (is_like < is_like_it || (is_like == is_like_it && one->row.of.end_ns < best->row.of.end_ns)))
+            continue;
+        best = one;
+        is_like_it = is_like;
+    }
+    return best;
+}
+
 static void put_item(struct queue *q, struct buf *b, struct listing *l, struct item *it, const struct run_item *only) {
     struct job_spec spec;
     struct error e;
@@ -357,8 +371,9 @@ static void put_item(struct queue *q, struct buf *b, struct listing *l, struct i
     row.node = it->texts.s + it->at[2];
     row.text = it->texts.s + it->at[3];
     if (job_decode(it->texts.s + it->at[4], row.record_len, &spec, &e) < 0) return;
-    const struct run_item *last = only ? only : it->runs ? &l->run[it->first_run + it->runs - 1] : NULL;
-    struct queue_json_job out = {.row = &row, .spec = &spec, .run = last ? &last->row : NULL, .element = -1};
+    const struct run_item *run = only ? only : standing(l, it);
+    struct queue_json_job out = {.row = &row, .spec = &spec, .run = run ? &run->row : NULL, .element = -1};
+    if (!only && row.elements > 1) out.counts = it->row.counts;
     if (only) row.state = only->row.state;
     if (only && row.elements > 1) out.element = job_element_number(&spec, only->row.of.key.element);
     queue_json_row(q, b, &out);

@@ -104,9 +104,10 @@ void queue_add(struct queue *q, struct queue_job *j) {
 
 static bool has_waiting(const struct queue_job *j) { return j->counts[JOB_WAITING] || j->counts[JOB_HELD]; }
 
+static const enum job_state ends[] = {JOB_FAILED, JOB_UNKNOWN, JOB_TIMEOUT, JOB_CANCELLED, JOB_DONE};
+
 /* Of a job with several elements: what goes on counts before what waits, and that before what went wrong. */
 enum job_state queue_job_state(const struct queue_job *j) {
-    static const enum job_state ends[] = {JOB_FAILED, JOB_UNKNOWN, JOB_TIMEOUT, JOB_CANCELLED};
     if (j->counts[JOB_RUNNING]) return JOB_RUNNING;
     if (j->counts[JOB_GRANTED]) return JOB_GRANTED;
     if (j->counts[JOB_ENDING] && !has_waiting(j)) return JOB_ENDING;
@@ -114,6 +115,25 @@ enum job_state queue_job_state(const struct queue_job *j) {
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (j->counts[ends[i]]) return ends[i];
     return JOB_DONE;
+}
+
+/* An end after which another attempt follows says nothing of the job. */
+static uint8_t weight_of(const struct queue_run_row *row) {
+    for (size_t i = 0; !row->again && i < ARRAY_LEN(ends); i++)
+        if (row->state == ends[i]) return (uint8_t)(ARRAY_LEN(ends) - i);
+    return 0;
+}
+
+void queue_job_take_end(struct queue_job *j, const struct queue_run_row *row) {
+    uint8_t weight = weight_of(row);
+    bool is_later = row->of.end_ns >= j->last.end_ns;
+    if (row->of.end_ns > j->last_end_ns) j->last_end_ns = row->of.end_ns;
+    if (j->elements > 1 && (weight < j->last_weight || (weight == j->last_weight && !is_later))) return;
+    free(j->last_gpus);
+    j->last = row->of;
+    j->last_gpus = queue_copy(row->gpus);
+    j->last_granted_ns = row->granted_ns;
+    j->last_weight = weight;
 }
 
 void queue_element_set(struct queue *q, struct queue_job *j, uint32_t element, enum job_state to) {
@@ -206,14 +226,10 @@ static int load_run(void *ctx, const struct queue_run_row *row, struct error *e)
     at->state = (uint8_t)state;
     at->attempt = (uint16_t)row->of.key.attempt;
     at->failures += is_over && row->again && row->of.reason != JOB_BY_PREEMPT;
-    if (!is_over) {
+    if (!is_over)
         run_from(j, row);
-    } else if (row->of.end_ns >= j->last.end_ns) {
-        j->last = row->of;
-        free(j->last_gpus);
-        j->last_gpus = queue_copy(row->gpus);
-        j->last_granted_ns = row->granted_ns;
-    }
+    else if (row->granted_ns) /* else it was cancelled before */
+        queue_job_take_end(j, row);
     return 0;
 }
 

@@ -95,14 +95,15 @@ static void put_now(struct buf *b, const struct wire_figures *v) {
     put_real(b, "disk_written_bytes", has_disk ? (double)v->written_bytes : NAN, 1);
 }
 
-/* The part that is a run's: nulls where it has none. */
-static void put_run(struct buf *b, const struct queue *q, const struct job_spec *s, const struct queue_run_row *r) {
+/* The part that is a run's: nulls where it has none. ended: of several, when the last was over. */
+static void put_run(struct buf *b, const struct queue *q, const struct job_spec *s, const struct queue_run_row *r,
+                    int64_t ended_ns) {
     const struct wire_run *w = &r->of;
     bool is_over = job_state_is_over((enum job_state)r->state);
     json_pair_int(b, "attempt", w->key.attempt);
     json_pair_time(b, "granted", r->granted_ns);
     json_pair_time(b, "started", w->start_ns);
-    json_pair_time(b, "ended", is_over ? w->end_ns : 0);
+    json_pair_time(b, "ended", !is_over ? 0 : ended_ns ? ended_ns : w->end_ns);
     put_gpus(b, q, r->gpus);
     json_key(b, "pid");
     if (w->pid > 0)
@@ -184,7 +185,7 @@ void queue_json_row(struct queue *q, struct buf *b, const struct queue_json_job 
     job_json_members(b, &spec);
     struct queue_run_row none = {.gpus = "", .state = JOB_WAITING};
     none.of.gpu_seconds = none.of.energy_joules = none.of.cpu_seconds = none.of.gpu_ratio = none.of.cpu_ratio = NAN;
-    put_run(b, q, j->spec, j->run ? j->run : &none);
+    put_run(b, q, j->spec, j->run ? j->run : &none, j->counts ? row->ended_ns : 0);
     if (j->counts) {
         json_key(b, "elements");
         json_open(b, '{');
@@ -228,7 +229,7 @@ static void row_of(const struct queue_job *j, struct queue_job_row *ret) {
                                   .is_held = j->is_held};
 }
 
-/* The run that a job is shown by: the one that began last, else the end that came last. */
+/* The run that a job is shown by: the one that began last, else the end that says most. */
 static void shown_run(const struct queue_job *j, const struct queue_run *only, struct buf *gpus,
                       struct queue_run_row *ret) {
     const struct queue_run *r = only ? only : j->runs;

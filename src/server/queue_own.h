@@ -64,9 +64,10 @@ struct queue_job {
     struct queue_after *after;        /* that are not over yet */
     unsigned after_count;
     struct queue_run *runs; /* that are not over */
-    struct wire_run last;   /* the end that came last; key.attempt 0: none did */
+    struct wire_run last;   /* the end that it is shown by (queue_job_take_end); key.attempt 0: none came */
     char *last_gpus;
-    int64_t last_granted_ns;
+    int64_t last_granted_ns, last_end_ns; /* last_end: of all of them */
+    uint8_t last_weight;
     uint32_t *scope, scope_len, node_at, user_at; /* in the world's numbers (queue_world.c) ... */
     uint64_t scope_shape;                         /* ... as they were then */
 };

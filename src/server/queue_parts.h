@@ -15,6 +15,8 @@ struct queue_job *queue_job_new(const struct queue_job_row *row, struct error *e
 void queue_job_free(struct queue_job *j);
 void queue_add(struct queue *q, struct queue_job *j); /* numbers only grow */
 enum job_state queue_job_state(const struct queue_job *j);
+/* A run of it is over: the job is shown by that one, unless it has one that says more of why it is as it is. */
+void queue_job_take_end(struct queue_job *j, const struct queue_run_row *row);
 void queue_element_set(struct queue *q, struct queue_job *j, uint32_t element, enum job_state to);
 struct queue_run *queue_run_find(const struct queue *q, const struct wire_run_key *k);
 void queue_run_drop(struct queue_run *r);

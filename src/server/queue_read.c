@@ -61,9 +61,9 @@ static int tell_runs(struct walk *w, const struct queue_job_row *j, struct error
     int r;
     if (w->runs_most == 1) /* one that goes on has no end yet */
         r = sql_each(w->db, tell_run, w, e,
-                     "SELECT " RUN_COLUMNS
-                     " FROM runs WHERE job=? ORDER BY ended=0 DESC,ended DESC,attempt DESC LIMIT 1",
-                     "i", j->id);
+                     "SELECT " RUN_COLUMNS " FROM runs WHERE job=?"
+                     " ORDER BY ended=0 DESC,(state=? AND again=0) DESC,ended DESC,attempt DESC LIMIT 1",
+                     "ii", j->id, (int64_t)j->state);
     else if (w->number >= 0)
         r = sql_each(w->db, tell_run, w, e,
                      "SELECT " RUN_COLUMNS " FROM runs WHERE job=? AND element=? ORDER BY attempt LIMIT ?", "iii",
@@ -72,6 +72,22 @@ static int tell_runs(struct walk *w, const struct queue_job_row *j, struct error
         r = sql_each(w->db, tell_run, w, e,
                      "SELECT " RUN_COLUMNS " FROM runs WHERE job=? ORDER BY element,attempt LIMIT ?", "ii", j->id,
                      (int64_t)w->runs_most);
+    return r < 0 ? r : 0;
+}
+
+static int take_count(const struct sql_row *row, void *ctx, struct error *e) {
+    int64_t state = sql_row_int(row, 0);
+    if (state >= 0 && state < JOB_STATE_COUNT) ((uint32_t *)ctx)[state] = (uint32_t)sql_row_int(row, 1);
+    return 0;
+}
+
+/* How its elements ended. Those that a cancel of the whole job kept from running have no row. */
+static int count_elements(struct sql *db, struct queue_job_row *j, struct error *e) {
+    uint32_t known = 0;
+    int r = sql_each(db, take_count, j->counts, e,
+                     "SELECT state,count(*) FROM runs WHERE job=? AND again=0 GROUP BY state", "i", j->id);
+    for (int s = 0; s < JOB_STATE_COUNT; s++) known += j->counts[s];
+    if (known < j->elements) j->counts[JOB_CANCELLED] += j->elements - known;
     return r < 0 ? r : 0;
 }
 
@@ -95,7 +111,8 @@ static int tell_job(const struct sql_row *row, void *ctx, struct error *e) {
                               .parent = sql_row_int(row, 16),
                               .behind = sql_row_int(row, 17)};
     j.record = sql_row_blob(row, 14, &j.record_len);
-    int r = w->reader->job(w->reader->ctx, &j, e);
+    int r = j.elements > 1 && j.ended_ns && w->runs_most ? count_elements(w->db, &j, e) : 0;
+    if (r >= 0) r = w->reader->job(w->reader->ctx, &j, e);
     return r < 0 || !w->runs_most ? r : tell_runs(w, &j, e);
 }
 

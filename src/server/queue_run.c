@@ -23,7 +23,7 @@ void queue_grant(struct queue *q, struct queue_job *j, uint32_t element, const s
     if (!r) abort();
     int64_t now_ns = clock_real_ns(), since_ns = j->submitted_ns;
     struct queue_element *at = &j->element[element];
-    if (at->attempt && j->last.end_ns > since_ns) since_ns = j->last.end_ns;
+    if (at->attempt && j->last_end_ns > since_ns) since_ns = j->last_end_ns;
     *r = (struct queue_run){.next = j->runs,
                             .job = j,
                             .state = JOB_GRANTED,
@@ -251,14 +251,12 @@ void queue_run_end(struct queue *q, struct queue_run *r, const struct wire_run *
     queue_curve_end(r, &end);
     queue_end_row(q, r, again);
     usage_of(q, r, &end, state == JOB_FAILED || state == JOB_UNKNOWN || state == JOB_TIMEOUT);
-    j->last = end;
     if (state == JOB_DONE && end.start_ns) queue_past_add(q, j->user, j->spec.name, end.end_ns - end.start_ns);
-    struct buf gpus = {0};
+    AUTO(buf_done) struct buf gpus = {0};
     struct queue_run_row row;
     queue_run_row(r, &gpus, &row);
-    free(j->last_gpus);
-    j->last_gpus = gpus.s ? gpus.s : queue_copy("");
-    j->last_granted_ns = row.granted_ns;
+    row.again = again;
+    queue_job_take_end(j, &row);
     if (again && w->reason != JOB_BY_PREEMPT) {
         j->element[element].failures++;
         retry_later(q, j, element);

@@ -28,7 +28,8 @@ struct queue_job_row {
     int64_t behind;             /* a job that must be over before, however it ends; 0: none but those of its record */
     int priority;               /* its record's, or what somebody made of it */
     uint32_t elements, at_once;
-    bool is_held; /* by somebody, until he lets it go */
+    uint32_t counts[JOB_STATE_COUNT]; /* of several elements that are over; only read, and only with runs */
+    bool is_held;                     /* by somebody, until he lets it go */
     const void *record, *seal;
     size_t record_len, seal_len;
     const char *ask; /* of the first of several: by what it was asked for (not read back); NULL */
@@ -101,7 +102,7 @@ struct queue_ask {
     const char *user; /* NULL: anybody's */
     int limit;
     int64_t only;       /* above 0: just this one */
-    uint32_t runs_most; /* of each job; 1: the one that goes on, else that ended last; 0: none */
+    uint32_t runs_most; /* of each job; 1: the one that goes on, else the last that ended as the job did; 0: none */
     bool has_number;    /* of several: only those of the element of this number, as people see it */
     int64_t number;
 };

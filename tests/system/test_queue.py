@@ -360,6 +360,53 @@ def test_an_element_behind_a_thousand_others(server, node):
     assert server.unix("GET", "/api/v1/jobs?limit=1").json["jobs"][0]["exit_code"] == 4
 
 
+def shown(server, job):
+    """What a job looks like, by itself and in a list."""
+    both = [server.unix("GET", f"/api/v1/jobs/{job}").json, *server.unix("GET", "/api/v1/jobs?limit=1").json["jobs"]]
+    facts = [(j["state"], j["exit_code"], j["reason"], j["elements"]) for j in both]
+    assert facts[0] == facts[1]
+    return facts[0]
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["", "server killed"])
+@pytest.mark.parametrize("last", ["ends well", "is cancelled", "is cancelled alone"])
+def test_an_array_is_shown_by_what_made_it_fail(breaks, last):
+    """Whatever came after that; and who asks later hears the same."""
+    books = Books()
+    with Server() as server:
+        link = server.dir / "run/server/link.sock"
+        with JobNode(link, books) as node:
+            a = node.submit(job_record(("hold",), array="1-4%2"))["first"]
+            wait_for(lambda: len(running(node)) == 2, "two run")
+            node.finish((a, 0, 1), 3)
+            wait_for(lambda: (a, 0, 1) in node.stored and books.state((a, 2, 1)) == RUNNING, "the first has failed")
+            if breaks:
+                server.stop(kill=True)
+        if breaks:
+            server.start()
+        with JobNode(link, books) as node:
+            if last == "is cancelled":
+                assert node.control(CANCEL, a)["result"] == 0
+                counts = {"failed": 1, "cancelled": 3}
+            else:
+                if last == "is cancelled alone":
+                    assert server.gpumgr("cancel", f"{a}.4").returncode == 0
+                for element in (1, 2, *([3] if last == "ends well" else [])):
+                    wait_for(lambda: books.state((a, element, 1)) == RUNNING, "it runs")
+                    node.finish((a, element, 1), 0)
+                counts = {"failed": 1, "done": 3} if last == "ends well" else {"failed": 1, "done": 2, "cancelled": 1}
+            wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{a}").json["state"] == "failed", "it is over")
+            want = ("failed", 3, None, {"total": 4, **counts})
+            assert shown(server, a) == want
+            ended = server.unix("GET", f"/api/v1/jobs/{a}").json["ended"]
+            assert server.gpumgr("wait", str(a), "--quiet").returncode == 1
+            wait_for(lambda: all(books.runs[k]["stored"] for k in books.starts), "all are stored")
+            server.stop(kill=True)
+        server.start()  # what is over is in the file only
+        assert shown(server, a) == want and server.unix("GET", f"/api/v1/jobs/{a}").json["ended"] == ended
+        assert server.gpumgr("wait", str(a), "--quiet").returncode == 1
+
+
 def lose(server, node, count=1):
     """Jobs that run on a machine which then goes away."""
     first = node.submit(*[job_record(("hold",)) for _ in range(count)])["first"]
