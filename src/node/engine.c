@@ -590,6 +590,7 @@ void engine_each_with(struct engine *g, const char *label, engine_holder_fn each
     pthread_mutex_lock(&g->lock);
     for (unsigned b = 0; b < BUCKETS; b++)
         for (const struct entry *e = g->bucket[b]; e; e = e->next)
-            if (e->labels && is_running(&e->facts) && strstr(e->labels, label)) each(ctx, &e->facts, e->labels);
+            if (e->labels && is_trusted(g, e->owner) && is_running(&e->facts) && strstr(e->labels, label))
+                each(ctx, &e->facts, e->labels);
     pthread_mutex_unlock(&g->lock);
 }

@@ -91,8 +91,8 @@ unsigned engine_all(struct engine *g, struct engine_facts *ret, unsigned room);
 /* One label of lines of key=value. False: it is not there, and ret is "". */
 bool engine_label_of(const char *labels, const char *key, char *ret, size_t room);
 
-/* Every container that runs and has this label, with all of them as lines of key=value. Called under a lock: it must not come back
- * here. The label of those that were given GPUs has UUIDs with commas; labels are cut where they are long, so many GPUs are several:
+/* Every container that runs and has this label, with all of them as lines of key=value; not those of another user's engine, who could
+ * have everybody's GPUs that way. Called under a lock: it must not come back here. The label of those that were given GPUs has UUIDs with commas; labels are cut where they are long, so many GPUs are several:
  * gpumgr.gpus, gpumgr.gpus.1, ... Runs of jobs in containers have theirs. */
 #define ENGINE_RUN_LABEL "gpumgr.run"
 #define ENGINE_GPUS_LABEL "gpumgr.gpus"

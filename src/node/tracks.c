@@ -271,9 +271,17 @@ static void join_run(struct track *t, struct process *p) {
     snprintf(t->k.container, sizeof t->k.container, "%.70s", e.title);
 }
 
+/* A job's container is known by its name, which another user's engine could give to one of its own. */
+static bool is_usurped(const struct engine_facts *f) {
+    return f->uid != 0 && f->uid != geteuid() && strncmp(f->name, "gpumgr-", strlen("gpumgr-")) == 0;
+}
+
 static void name_by_facts(struct track *t) {
     if (!t->group || !t->group->has_facts) return;
-    memcpy(t->k.container, t->group->facts.name, sizeof t->k.container);
+    if (is_usurped(&t->group->facts))
+        snprintf(t->k.container, sizeof t->k.container, "%.12s", t->group->facts.id);
+    else
+        memcpy(t->k.container, t->group->facts.name, sizeof t->k.container);
     memcpy(t->k.image, t->group->facts.image, sizeof t->k.image);
     t->k.period_ns = t->group->facts.period_ns;
     task_period_set(&t->group->period, t->k.period_ns);

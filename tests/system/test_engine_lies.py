@@ -14,7 +14,8 @@ import pytest
 
 from engine_follow import Follow, Sampler
 from instance import Instance
-from simulator import wait_for
+from job_box import ADA, api, queue, state, submit, verdicts
+from simulator import Simulator, wait_for
 from stopwatch import Stopwatch
 
 ONE, TWO = "1" * 64, "2" * 64
@@ -319,6 +320,92 @@ def test_another_users_engine_is_not_believed_about_others(spot):
         os.write(go[1], b"x")
         os.waitpid(child, 0)
         good.close()
+
+
+class Liar:
+    """An engine of another user, in a process of his; says what it is told to."""
+
+    def __init__(self, path):
+        ready, self.words = os.pipe(), os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            os.close(self.words[1])  # else its end would never be heard
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            engine = Engine(path)
+            os.write(ready[1], b"x")
+            for line in os.fdopen(self.words[0], "rb"):
+                wait_for(lambda: engine.listeners, "it is listened to", 120)
+                engine.say(line)
+            os._exit(0)
+        os.read(ready[0], 1)
+
+    def say(self, line):
+        os.write(self.words[1], line)
+
+    def end(self):
+        os.close(self.words[1])
+        os.waitpid(self.child, 0)
+
+
+@pytest.fixture
+def beside_a_liar(spot, tmp_path):
+    """A machine with two GPUs, root's engine and another user's."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    spot.chmod(0o777)
+    good, bad = Engine(spot / "good"), Liar(spot / "bad")
+    try:
+        with Simulator(tmp_path / "sim", "--model", "h200:2") as sim:
+            with Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", spot / "good", "--engines.podman", spot / "bad", role="up") as box:
+                box.sim, box.good, box.bad = sim, good, bad
+                box.ready(2)
+                wait_for(lambda: verdicts(box) == ["free", "free"], "both GPUs are free", 60)
+                wait_for(lambda: good.listeners, "root's engine is listened to", 60)
+                yield box
+    finally:
+        bad.end()
+        good.close()
+
+
+def test_another_users_engine_gives_nobody_gpus(beside_a_liar):
+    """The label of those that were given GPUs is gpumgr's own, and only root's engine has containers of gpumgr."""
+    box = beside_a_liar
+    uuids = [g["uuid"] for g in queue(box)["gpus"]]
+    box.bad.say(event("start", TWO, name="mine", **{"gpumgr.gpus": uuids[0], "gpumgr.uid": "61001", "gpumgr.deadline": "30s"}))
+    wait_for(lambda: "mine" in [c["name"] for c in api(box, "containers")[1]["containers"]], "it is known", 60)
+    box.good.say(event("start", ONE, name="held", **{"gpumgr.gpus": uuids[1], "gpumgr.uid": "61001"}))
+    wait_for(lambda: verdicts(box)[1] == "foreign", "root's engine is believed", 60)
+    assert verdicts(box) == ["free", "foreign"]
+
+
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup/unified/cgroup.procs", os.W_OK) and not os.access("/sys/fs/cgroup/cgroup.procs", os.W_OK), reason="needs a cgroup of its own")
+def test_another_users_container_is_no_jobs(beside_a_liar):
+    """It has the very name of a job's container: what works in it is the job's neither in the queue nor in its figures."""
+    box = beside_a_liar
+    number = submit(box, "--", "sleep", "1000", user=ADA)
+    job = state(box, number, "running")
+    environment = Path(f"/proc/{job['pid']}/environ").read_bytes().split(b"\0")
+    run, mark = next(v for v in environment if v.startswith(b"GPUMGR_RUN=")).decode()[11:].split("-")
+    name, identity = f"gpumgr-{run}-{mark[:8]}", os.urandom(32).hex()
+    box.bad.say(event("start", identity, name=name, **{"gpumgr.deadline": "30s"}))
+    top = next(p for p in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")) if (p / "cgroup.procs").exists())
+    group = top / f"libpod-{identity}.scope"
+    group.mkdir()
+    other = next(i for i in (0, 1) if i not in job["gpu_indices"])
+    try:
+        task = box.sim.task("--gpu", other, "--forever", preexec_fn=lambda: (group / "cgroup.procs").write_text("0"))
+        try:
+            seen = wait_for(lambda: next((t for t in api(box, "tasks")[1]["tasks"] if t["pid"] == task.pid and t["container"]), None), "its task has a name", 60)
+            assert seen["container"] == identity[:12]
+            wait_for(lambda: verdicts(box)[other] == "foreign", "it is outside the queue", 60)
+            assert "was not given" not in json.dumps(queue(box)["gpus"][other])
+        finally:
+            task.kill()
+            task.wait()
+    finally:
+        wait_for(lambda: not (group / "cgroup.procs").read_text(), "nobody is in it", 60)
+        group.rmdir()
 
 
 def test_the_node_goes_on_beside_a_hung_engine(spot):
