@@ -22,14 +22,17 @@ bool reserve_next(const struct reserve *r, int64_t at_s, struct reserve_window *
     return true;
 }
 
-int reserve_check(const struct reserve *r, int64_t now_s, struct error *e) {
+int reserve_check(const struct reserve *r, const struct reserve *was, int64_t now_s, struct error *e) {
     struct reserve_window w, next;
     if (r->length_s < RESERVE_LENGTH_MIN_S) return fail(e, -EINVAL, "for: a minute is the least");
     if (r->length_s > RESERVE_LENGTH_MAX_S) return fail(e, -EINVAL, "for: 31 days are the most");
-    if (r->from_s < now_s - 60) return fail(e, -EINVAL, "from: lies in the past");
+    bool stays = was && r->from_s == was->from_s;
+    if (!stays && r->from_s < now_s - 60) return fail(e, -EINVAL, "from: lies in the past");
     if (r->from_s > now_s + RESERVE_AHEAD_MAX_S) return fail(e, -EINVAL, "from: is more than a year ahead");
     if (r->until_s && !r->is_recurring) return fail(e, -EINVAL, "until: is for one that comes again (every)");
     if (r->until_s && r->until_s <= r->from_s) return fail(e, -EINVAL, "until: is not after from");
+    if (stays && !r->is_recurring && r->from_s + r->length_s <= now_s)
+        return fail(e, -EINVAL, "for: it would be over already; take it back instead");
     if (!reserve_next(r, now_s, &w) || w.from_s > now_s + RESERVE_AHEAD_MAX_S)
         return fail(e, -EINVAL, "every: has no time after from%s", r->until_s ? " and before until" : " within a year");
     for (int i = 0; r->is_recurring && i < 64 && reserve_next(r, w.to_s, &next); i++) {

@@ -30,8 +30,9 @@ void reserve_done(struct reserve *r);
 /* The window that goes on then, or the next one. False: there is none any more. */
 bool reserve_next(const struct reserve *r, int64_t at_s, struct reserve_window *ret);
 
-/* What cannot be: too short, over, windows of its own that overlap, none within a year. The sentence begins with the key. */
-int reserve_check(const struct reserve *r, int64_t now_s, struct error *e) MUST_CHECK;
+/* What cannot be: too short, over, windows of its own that overlap, none within a year. The sentence begins with the key. was: what it
+ * is to be instead of, NULL: nothing; one that has begun may become longer or shorter, but begins no earlier than it did. */
+int reserve_check(const struct reserve *r, const struct reserve *was, int64_t now_s, struct error *e) MUST_CHECK;
 
 /* Whether windows of two overlap from now on, within a year: *ret is the first of b that does. */
 bool reserve_clash(const struct reserve *a, const struct reserve *b, int64_t now_s, struct reserve_window *ret);

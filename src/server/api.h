@@ -59,10 +59,11 @@ extern const struct route_field api_shell_query[];
 int api_container_shell(struct call *c, struct error *e);
 
 /* api_reserve.c */
-extern const struct route_field api_reservations_query[], api_reserve_body[];
+extern const struct route_field api_reservations_query[], api_reserve_body[], api_reserve_edit_body[];
 int api_reservations(struct call *c, struct error *e);
 int api_reservation(struct call *c, struct error *e);
 int api_reserve(struct call *c, struct error *e);
+int api_reserve_edit(struct call *c, struct error *e);
 int api_reserve_cancel(struct call *c, struct error *e);
 
 /* api_groups.c */
@@ -121,7 +122,7 @@ int api_repeat_remove(struct call *c, struct error *e);
 int api_repeat_times(struct call *c, struct error *e);
 
 /* api_repeat_edit.c */
-extern const struct route_field api_repeat_edit_query[];
+extern const struct route_field api_edit_query[];
 int api_repeat_edit(struct call *c, struct error *e);
 
 /* api_log.c */

@@ -55,8 +55,6 @@ const struct route_field api_container_body[] = {
 
 /* ---- asking one node ---- */
 
-static bool is_true(const char *text) { return text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0; }
-
 int api_container_node(const struct call *c, struct live_node **ret, struct error *e) {
     const struct live *l = &c->server->live;
     const char *name = call_query(c, "node");
@@ -106,7 +104,7 @@ static int act(struct call *c, enum container_verb verb, struct error *e) {
     struct wire_container_call call;
     int r = api_container_call(c, verb, &call, e);
     if (r < 0) return r;
-    if (verb == CONTAINER_VERB_START) call.is_shared = is_true(call_query(c, "shared"));
+    if (verb == CONTAINER_VERB_START) call.is_shared = call_query_is_true(c, "shared");
     return pass_on(c, &call, e);
 }
 
@@ -136,7 +134,7 @@ int api_container_add(struct call *c, struct error *e) {
 }
 
 int api_container_edit(struct call *c, struct error *e) {
-    bool is_dry = is_true(call_query(c, "dry_run"));
+    bool is_dry = call_query_is_true(c, "dry_run");
     return with_record(c, is_dry ? CONTAINER_VERB_TRY : CONTAINER_VERB_EDIT, e);
 }
 

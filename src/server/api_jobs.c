@@ -239,8 +239,6 @@ static void dry_run(struct handing *h) {
     buf_putc(b, '\n');
 }
 
-static bool is_true(const char *text) { return text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0; }
-
 /* A question for each job; the last answer goes on. Who fails to ask counts as an answer. */
 static void seal_all(struct handing *h) {
     struct queue *q = h->call->server->queue;
@@ -259,7 +257,7 @@ static void seal_all(struct handing *h) {
 int api_job_submit(struct call *c, struct error *e) {
     const struct buf *body = &c->request->body;
     if (!body->len) return fail(e, -EINVAL, "a job is missing: give it as the body, in JSON");
-    bool is_dry = is_true(call_query(c, "dry_run"));
+    bool is_dry = call_query_is_true(c, "dry_run");
     if (!c->who.user && !is_dry)
         return fail(e, -EACCES, "%s has no account here: hand jobs in with `gpumgr submit`, or sign in", c->who.name);
     const char *key;
@@ -531,7 +529,7 @@ static int order(struct call *c, enum wire_control_verb verb, int64_t element, i
 int api_job_cancel(struct call *c, struct error *e) {
     double element;
     int r = call_query_number(c, "element", 0, 1e9, -1, &element, e);
-    return r < 0 ? r : order(c, WIRE_CANCEL, (int64_t)element, is_true(call_query(c, "force")), e);
+    return r < 0 ? r : order(c, WIRE_CANCEL, (int64_t)element, call_query_is_true(c, "force"), e);
 }
 
 int api_job_hold(struct call *c, struct error *e) { return order(c, WIRE_HOLD, -1, 0, e); }

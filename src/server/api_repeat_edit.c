@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "server/accounts.h"
@@ -11,7 +10,7 @@
 #include "server/repeat.h"
 #include "server/server.h"
 
-const struct route_field api_repeat_edit_query[] = {
+const struct route_field api_edit_query[] = {
     {"dry_run", FIELD_BOOL, false, "Nothing is changed: says what would be"},
     {0   }
 };
@@ -87,14 +86,14 @@ static int go_on(struct editing *d, struct error *e) {
 int api_repeat_edit(struct call *c, struct error *e) {
     const struct queue_who who = api_who(c);
     const struct buf *body = &c->request->body;
-    const char *key, *dry = call_query(c, "dry_run");
+    const char *key;
     int64_t id = 0;
     int r = accounts_id("repeat", c->param[0], &id, e);
     if (r >= 0) r = call_key(c, &key, e);
     if (r < 0) return r;
     struct editing *d = calloc(1, sizeof *d);
     if (!d) abort();
-    *d = (struct editing){.call = c, .id = id, .is_dry = dry && strcmp(dry, "0") != 0 && strcmp(dry, "false") != 0};
+    *d = (struct editing){.call = c, .id = id, .is_dry = call_query_is_true(c, "dry_run")};
     if (*key) snprintf(d->ask, sizeof d->ask, "%.63s:%.64s", c->who.name, key);
     r = repeat_patch(c->server->repeats, &who, id, body->s ? body->s : "", body->len, &d->to, e);
     if (r >= 0) r = go_on(d, e);

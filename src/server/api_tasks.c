@@ -230,19 +230,17 @@ int api_tasks(struct call *c, struct error *e) {
     return later_submit(&a->is, r, e);
 }
 
-static bool is_true(const char *text) { return text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0; }
-
 int api_containers(struct call *c, struct error *e) {
-    if (is_true(call_query(c, "gpu"))) return api_containers_gpu(c, e);
+    if (call_query_is_true(c, "gpu")) return api_containers_gpu(c, e);
     struct asking *a = asking_new(c, containers_run);
-    a->with_history = is_true(call_query(c, "all"));
+    a->with_history = call_query_is_true(c, "all");
     containers_take(a, &c->server->live, NULL);
     return later_submit(&a->is, 0, e);
 }
 
 int api_container(struct call *c, struct error *e) {
     struct asking *a = asking_new(c, container_run);
-    a->or_none = is_true(call_query(c, "or_none"));
+    a->or_none = call_query_is_true(c, "or_none");
     int r = 0;
     if (strlen(c->param[0]) >= sizeof a->container)
         r = fail(e, -ENOENT, "no container of this id or name is known");

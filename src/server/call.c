@@ -172,6 +172,11 @@ static const char *value_of(const struct route_field *table, char *const *values
 }
 
 const char *call_query(const struct call *c, const char *name) { return value_of(c->route->query, c->query, name); }
+
+bool call_query_is_true(const struct call *c, const char *name) {
+    const char *text = call_query(c, name);
+    return text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0;
+}
 const char *call_field(const struct call *c, const char *name) { return value_of(c->route->body, c->body, name); }
 
 int call_key(const struct call *c, const char **ret, struct error *e) {

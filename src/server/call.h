@@ -47,6 +47,7 @@ struct call {
 
 /* A query parameter's or a body field's value as text; NULL: not given. name must be in the route's table. */
 const char *call_query(const struct call *c, const char *name);
+bool call_query_is_true(const struct call *c, const char *name); /* given, and neither 0 nor false */
 /* The header Idempotency-Key, by which the same call may be made again; "": there is none. */
 int call_key(const struct call *c, const char **ret, struct error *e) MUST_CHECK;
 const char *call_field(const struct call *c, const char *name);

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/zone_file.h"
+#include "server/edit_store.h"
 #include "server/state_sql.h"
 
 #define KEEP_S (31 * 86400)
@@ -21,9 +22,12 @@ static char *copy(const char *text) {
 }
 
 static void reservation_free(struct reservation *v) {
-    const char *const all[] = {v->user, v->group, v->node, v->gpus, v->every, v->zone, v->note, v->made_by, v->ask};
+    if (!v) return;
+    const char *const all[] = {v->user, v->group, v->node,    v->gpus, v->every,
+                               v->zone, v->note,  v->made_by, v->ask,  v->edits};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) free((void *)(uintptr_t)all[i]);
     reserve_done(&v->when);
+    reservation_free(v->next);
     free(v->instead);
     free(v);
 }
@@ -133,10 +137,9 @@ struct reservation *reserves_asked(const struct reserves *r, const char *who, co
     return NULL;
 }
 
-struct reservation *reserves_add(struct reserves *r, const struct reservation *from) {
-    struct reservation *v = calloc(1, sizeof *v),
-                       **more = realloc(r->of, (r->count + 1) * sizeof(struct reservation *));
-    if (!v || !more) abort();
+static struct reservation *copy_of(const struct reservation *from) {
+    struct reservation *v = calloc(1, sizeof *v);
+    if (!v) abort();
     *v = *from;
     v->user = copy(from->user);
     v->group = copy(from->group);
@@ -147,6 +150,13 @@ struct reservation *reserves_add(struct reserves *r, const struct reservation *f
     v->note = copy(from->note);
     v->made_by = copy(from->made_by);
     v->ask = copy(from->ask);
+    v->edits = copy(from->edits);
+    return v;
+}
+
+struct reservation *reserves_add(struct reserves *r, const struct reservation *from) {
+    struct reservation *v = copy_of(from), **more = realloc(r->of, (r->count + 1) * sizeof(struct reservation *));
+    if (!more) abort();
     if (!v->id) v->id = r->next_id;
     if (v->id >= r->next_id) r->next_id = v->id + 1;
     r->of = more;
@@ -163,6 +173,52 @@ void reserves_drop(struct reserves *r, int64_t id) {
     }
 }
 
+/* ---- becoming another ---- */
+
+bool reserves_knows(const struct reservation *v, const char *ask) {
+    size_t n = strlen(ask);
+    for (const char *at = v->edits; n && *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strncmp(at, ask, n) == 0 && at[n] == '\n') return true;
+    return false;
+}
+
+static char *with_key(const char *edits, const char *ask) {
+    AUTO(buf_done) struct buf b = {0};
+    if (*ask) buf_printf(&b, "%s\n", ask);
+    for (int i = 1; *edits && i < EDIT_KEYS_KEPT; i++) {
+        size_t n = strcspn(edits, "\n");
+        buf_printf(&b, "%.*s\n", (int)n, edits);
+        edits += n + (edits[n] == '\n');
+    }
+    return copy(b.len ? b.s : "");
+}
+
+void reserves_change(struct reservation *v, const struct reservation *to, const char *ask) {
+    struct reservation *next = copy_of(to);
+    free((void *)(uintptr_t)next->edits);
+    next->edits = with_key(v->edits, ask);
+    next->id = v->id;
+    next->made_s = v->made_s;
+    next->last_use_s = v->last_use_s;
+    next->given_back_s = v->given_back_s;
+    next->is_stored = true;
+    v->next = next;
+}
+
+void reserves_changed(struct reserves *r, int64_t id, bool is_good) {
+    for (size_t i = 0; i < r->count; i++) {
+        struct reservation *old = r->of[i], *next = old->next;
+        if (old->id != id || !next) continue;
+        old->next = NULL;
+        if (is_good && strcmp(old->gpus, next->gpus) == 0) { /* what stands in for a lost one still does */
+            next->instead = old->instead;
+            old->instead = NULL;
+        }
+        if (is_good) r->of[i] = next;
+        reservation_free(is_good ? old : next);
+    }
+}
+
 /* ---- the file ---- */
 
 int reserves_store(struct sql *db, const struct reservation *v, struct error *e) {
@@ -175,8 +231,19 @@ int reserves_store(struct sql *db, const struct reservation *v, struct error *e)
     return r < 0 ? r : 0;
 }
 
+int reserves_store_change(struct sql *db, const struct reservation *v, const char *ask, struct error *e) {
+    int r = sql_do(db, e,
+                   "UPDATE reservations SET user=?,grp=?,node=?,gpus=?,every=?,zone=?,note=?,begins=?,length=?,until=?"
+                   " WHERE id=?",
+                   "sssssssiiii", v->user, v->group, v->node, v->gpus, v->every, v->zone, v->note, v->when.from_s,
+                   v->when.length_s, v->when.until_s, v->id);
+    if (r == 0) return fail(e, -ENOENT, "there is no reservation %lld", (long long)v->id);
+    return r < 0 ? r : edit_store_add(db, EDIT_OF_RESERVATION, v->id, ask, e);
+}
+
 int reserves_store_drop(struct sql *db, int64_t id, struct error *e) {
-    int r = sql_do(db, e, "DELETE FROM reservations WHERE id=?", "i", id);
+    int r = edit_store_drop(db, EDIT_OF_RESERVATION, id, e);
+    if (r >= 0) r = sql_do(db, e, "DELETE FROM reservations WHERE id=?", "i", id);
     return r < 0 ? r : 0;
 }
 
@@ -211,9 +278,22 @@ static int load_row(const struct sql_row *row, void *ctx, struct error *e) {
     return 0;
 }
 
+static int load_key(const struct sql_row *row, void *ctx, struct error *e) {
+    const struct load *l = ctx;
+    struct reservation *v = reserves_find(l->r, sql_row_int(row, 0));
+    if (!v) return 0;
+    char *all = with_key(v->edits, sql_row_text(row, 1));
+    free((void *)(uintptr_t)v->edits);
+    v->edits = all;
+    return 0;
+}
+
 static int load_work(struct sql *db, void *ctx, struct error *e) {
     struct load *l = ctx;
     int r = sql_do(db, e, "DELETE FROM reservations WHERE every='' AND begins+length<?", "i", l->now_s - KEEP_S);
+    if (r >= 0)
+        r = sql_do(db, e, "DELETE FROM edits WHERE kind=? AND parent NOT IN (SELECT id FROM reservations)", "i",
+                   (int64_t)EDIT_OF_RESERVATION);
     if (r >= 0)
         r = sql_int(db, &l->r->next_id, e,
                     "SELECT COALESCE(MAX(seq),0)+1 FROM sqlite_sequence WHERE name='reservations'", "");
@@ -223,6 +303,9 @@ static int load_work(struct sql *db, void *ctx, struct error *e) {
             "SELECT id,user,grp,node,gpus,every,zone,note,made_by,ask,made,begins,length,until FROM reservations"
             " ORDER BY id",
             "");
+    if (r >= 0)
+        r = sql_each(db, load_key, l, e, "SELECT parent,ask FROM edits WHERE kind=? ORDER BY id", "i",
+                     (int64_t)EDIT_OF_RESERVATION);
     return r < 0 ? r : 0;
 }
 

@@ -20,11 +20,14 @@ struct reservation {
     const char *node, *gpus;  /* UUIDs with commas */
     const char *every, *zone; /* as they were given, or "" */
     const char *note, *made_by;
-    const char *ask;      /* his key, by which it is known if the answer got lost; "": none */
-    bool is_stored;       /* a window counts when it is */
-    int64_t last_use_s;   /* somebody of them used or wanted it; 0: not since the server began */
-    char *instead;        /* UUIDs of those that stand in for lost ones now, as in gpus; NULL: none */
-    int64_t given_back_s; /* the beginning of the window that was last given back */
+    const char *ask;          /* his key, by which it is known if the answer got lost; "": none */
+    const char *edits;        /* keys by which it was changed, a line each, the newest first */
+    bool is_stored;           /* a window counts when it is */
+    bool is_leaving;          /* it is being taken back */
+    struct reservation *next; /* what it is to become, while that is stored: in the way of others, too; or NULL */
+    int64_t last_use_s;       /* somebody of them used or wanted it; 0: not since the server began */
+    char *instead;            /* UUIDs of those that stand in for lost ones now, as in gpus; NULL: none */
+    int64_t given_back_s;     /* the beginning of the window that was last given back */
 };
 
 struct reserves {
@@ -49,6 +52,13 @@ struct reservation *reserves_asked(const struct reserves *r, const char *who, co
 struct reservation *reserves_add(struct reserves *r, const struct reservation *from);
 void reserves_drop(struct reserves *r, int64_t id);
 
+/* Begins to become what is given, of which it keeps a copy (v->next); in the end it is that, or what it was. ask: the key of who
+ * wants it, or "". */
+void reserves_change(struct reservation *v, const struct reservation *to, const char *ask);
+void reserves_changed(struct reserves *r, int64_t id, bool is_good);
+/* Whether it was changed by that key before. */
+bool reserves_knows(const struct reservation *v, const char *ask);
+
 bool reserves_has_gpu(const struct reservation *v, const char *uuid);
 /* The same, but for those that stand in for lost ones. */
 bool reserves_has_instead(const struct reservation *v, const char *uuid);
@@ -62,4 +72,6 @@ void reserves_time(int64_t at_s, char *ret, size_t room);
 /* On the store thread. */
 struct sql;
 int reserves_store(struct sql *db, const struct reservation *v, struct error *e) MUST_CHECK;
+/* The row of one that is there, and its newest key. -ENOENT: it is not. */
+int reserves_store_change(struct sql *db, const struct reservation *v, const char *ask, struct error *e) MUST_CHECK;
 int reserves_store_drop(struct sql *db, int64_t id, struct error *e) MUST_CHECK;

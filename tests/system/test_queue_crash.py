@@ -114,11 +114,14 @@ class Story(Place):
         return s["job"] and self.books.state((s["job"], 0, 1)) == RUNNING and s["state"] in ("healthy", "running") and s
 
     def reserve(self):
-        """Kept for a while; the one before is taken back."""
-        key, begins = self.key(), START + 86400 + 7200 * self.keys
+        """Kept for a while, an hour later after all; the one before is taken back."""
+        key, begins = self.key(), START + 86400 + 10800 * self.keys
         answer = self.ask("POST", "reservations", {"from": begins, "for_s": 3600, "gpus": 2, "user": "alice"}, Idempotency_Key=key)
         assert answer.status == 201, answer.body
-        self.windows.append((answer.json["id"], begins))
+        number, key = answer.json["id"], self.key()
+        self.until(lambda: self.ask("PUT", f"reservations/{number}", {"from": begins + 3600}, Idempotency_Key=key).status == 200, "it is changed")
+        assert (self.get(f"reservations/{number}")["begins"], self.get(f"reservations/{number}")["for_s"]) == (begins + 3600, 3600)
+        self.windows.append((number, begins))
         if len(self.windows) > 1:
             old, _ = self.windows.pop(0)
             while self.ask("DELETE", f"reservations/{old}").status != 404:

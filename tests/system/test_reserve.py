@@ -205,7 +205,7 @@ def test_by_command(server, node):
     for args, code, sentence in ((("--for", "4h", "--from", "2020-01-01 00:00"), 2, "from: lies in the past"), (("--from", "18:30"), 2, "--for: is missing"),
                                  (("--for", "forever"), 2, "--for"), (("--for", "4h", "--gpu", "0", "--gpus", "1"), 2, "--gpus: does not go with --gpu"),
                                  (("cancel",), 2, "which reservation?"), (("cancel", "x"), 2, '"x" is no number'), (("cancel", "9"), 2, "there is no reservation 9"),
-                                 (("lst",), 2, '"lst" is none of add, list and cancel')):
+                                 (("lst",), 2, '"lst" is none of add, list, edit and cancel')):
         out = command(server, *args)
         assert out.returncode == code and sentence in out.stderr and out.stderr.count("\n") == 1, (args, out)
     assert command(server, "cancel", 1).stdout == "reservation 1 is taken back\n"

@@ -45,29 +45,55 @@ static void windows(void **state) {
 static void refused(void **state) {
     struct error e;
     struct reserve r = once(-DAY, 4);
-    assert_true(reserve_check(&r, NOW, &e) < 0);
+    assert_true(reserve_check(&r, NULL, NOW, &e) < 0);
     assert_string_equal(e.text, "from: lies in the past");
     r = once(HOUR, 0);
-    assert_true(reserve_check(&r, NOW, &e) < 0);
+    assert_true(reserve_check(&r, NULL, NOW, &e) < 0);
     assert_string_equal(e.text, "for: a minute is the least");
     r = once(HOUR, 24 * 32);
-    assert_true(reserve_check(&r, NOW, &e) < 0);
+    assert_true(reserve_check(&r, NULL, NOW, &e) < 0);
     assert_string_equal(e.text, "for: 31 days are the most");
     r = once(400 * DAY, 1);
-    assert_true(reserve_check(&r, NOW, &e) < 0);
+    assert_true(reserve_check(&r, NULL, NOW, &e) < 0);
     assert_string_equal(e.text, "from: is more than a year ahead");
     r = every("0 * * * *", NULL, 0, 2);
-    assert_true(reserve_check(&r, NOW, &e) < 0);
+    assert_true(reserve_check(&r, NULL, NOW, &e) < 0);
     assert_string_equal(e.text, "for: it comes again before it is over");
     r = every("0 9 * * *", NULL, 0, 2);
     r.until_s = NOW + HOUR;
-    assert_true(reserve_check(&r, NOW, &e) < 0);
+    assert_true(reserve_check(&r, NULL, NOW, &e) < 0);
     assert_string_equal(e.text, "every: has no time after from and before until");
     r = once(HOUR, 1);
     r.until_s = NOW + DAY;
-    assert_true(reserve_check(&r, NOW, &e) < 0);
+    assert_true(reserve_check(&r, NULL, NOW, &e) < 0);
     r = every("0 9 * * *", NULL, 0, 24); /* one ends as the next begins */
-    assert_int_equal(reserve_check(&r, NOW, &e), 0);
+    assert_int_equal(reserve_check(&r, NULL, NOW, &e), 0);
+}
+
+/* One that has begun becomes longer or shorter, and is moved nowhere but ahead. */
+static void changed(void **state) {
+    static const struct {
+        int64_t from_s, hours;
+        const char *sentence; /* NULL: it may */
+    } rows[] = {
+        {-2 * HOUR,     8, NULL                                                 },
+        {-2 * HOUR,     3, NULL                                                 },
+        {-2 * HOUR,     2, "for: it would be over already; take it back instead"},
+        {-2 * HOUR,     1, "for: it would be over already; take it back instead"},
+        {-3 * HOUR,     8, "from: lies in the past"                             },
+        {-2 * HOUR + 1, 8, "from: lies in the past"                             },
+        {HOUR,          1, NULL                                                 },
+    };
+    const struct reserve was = once(-2 * HOUR, 4);
+    struct error e;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct reserve r = once(rows[i].from_s, rows[i].hours);
+        int result = reserve_check(&r, &was, NOW, &e);
+        assert_int_equal(result < 0, rows[i].sentence != NULL);
+        if (rows[i].sentence) assert_string_equal(e.text, rows[i].sentence);
+    }
+    struct reserve daily = every("0 9 * * *", NULL, -30 * DAY, 4), longer = every("0 9 * * *", NULL, -30 * DAY, 6);
+    assert_int_equal(reserve_check(&longer, &daily, NOW, &e), 0);
 }
 
 static void clashes(void **state) {
@@ -114,8 +140,8 @@ static void given_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows), cmocka_unit_test(refused),    cmocka_unit_test(clashes),
-        cmocka_unit_test(hours),   cmocka_unit_test(given_back),
+        cmocka_unit_test(windows), cmocka_unit_test(refused), cmocka_unit_test(changed),
+        cmocka_unit_test(clashes), cmocka_unit_test(hours),   cmocka_unit_test(given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
