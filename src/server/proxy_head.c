@@ -56,26 +56,24 @@ static void put_cookies(const struct http_pass *p, const struct proxy_about *abo
     if (!is_first) buf_puts(head, "\r\n");
 }
 
-static bool has_attribute(const char *cookie, const char *name) {
-    const char *at = cookie, *one;
+static bool has_attribute(const char *attributes, const char *name) {
+    const char *one;
     size_t n;
-    while ((one = next_part(&at, &n)))
-        if (one != cookie && n == strlen(name) && strncasecmp(one, name, n) == 0) return true;
+    while ((one = next_part(&attributes, &n)))
+        if (n == strlen(name) && strncasecmp(one, name, n) == 0) return true;
     return false;
 }
 
-/* Without a Domain: it is for the host that the browser sees, and for no other. */
+/* Without a Domain: it is for the host that the browser sees, and for no other. What counts is the first part as a browser finds it,
+ * behind blanks and semicolons; one without a name is none of a UI's, for its value would come back as another's name. */
 static void put_set_cookie(const char *cookie, const struct proxy_about *about, struct buf *head) {
-    const char *at = cookie, *one;
-    size_t n;
-    if (proxy_is_ours(cookie, strcspn(cookie, "=;"))) return;
-    bool is_hidden = has_attribute(cookie, "HttpOnly"), is_first = true;
-    buf_printf(head, "Set-Cookie: %s", is_hidden ? about->prefix : "");
-    while ((one = next_part(&at, &n))) {
-        if (!is_first && begins(one, n, "Domain=")) continue;
-        buf_printf(head, "%s%.*s", is_first ? "" : "; ", (int)n, one);
-        is_first = false;
-    }
+    const char *one;
+    size_t n = 0;
+    const char *first = next_part(&cookie, &n);
+    if (!first || *first == '=' || proxy_is_ours(first, strcspn(first, "=;"))) return;
+    buf_printf(head, "Set-Cookie: %s%.*s", has_attribute(cookie, "HttpOnly") ? about->prefix : "", (int)n, first);
+    while ((one = next_part(&cookie, &n)))
+        if (!begins(one, n, "Domain=")) buf_printf(head, "; %.*s", (int)n, one);
     buf_puts(head, "\r\n");
 }
 
