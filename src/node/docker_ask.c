@@ -16,6 +16,13 @@
 #define ANSWER_MAX (4u << 20)
 #define HEAD_MAX 16384u
 
+int docker_first(const char *engines, char *ret, size_t room, struct error *e) {
+    size_t n = strcspn(engines, ",");
+    if (!n || n >= room) return fail(e, -ENOENT, "no container engine is set (engines.docker)");
+    snprintf(ret, room, "%.*s", (int)n, engines);
+    return 0;
+}
+
 static int dial(const char *path, int timeout_s, struct error *e) {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct timeval patience = {.tv_sec = timeout_s};

@@ -7,6 +7,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 
+/* The engine that containers of jobs and of people are at: the first of engines.docker. Others are listened to, but anybody may have
+ * one: nothing is done with what they name. */
+int docker_first(const char *engines, char *ret, size_t room, struct error *e) MUST_CHECK;
+
 /* method and target as in HTTP; body: JSON, or NULL. Returns the status; answer gets the body. */
 int docker_ask(const char *socket, const char *method, const char *target, const char *body, int timeout_s,
                struct buf *answer, struct error *e) MUST_CHECK;

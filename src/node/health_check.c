@@ -215,13 +215,6 @@ static void find_exec(void *ctx, const struct json_scan_value *v) {
     if (json_scan_is(v, 1, "Pid")) x->pid = atoi(v->text);
 }
 
-static int first_engine(const struct settings *s, char *ret, size_t room, struct error *e) {
-    size_t n = strcspn(s->engines_docker, ",");
-    if (!n || n >= room) return fail(e, -ENOENT, "no container engine is set (engines.docker)");
-    snprintf(ret, room, "%.*s", (int)n, s->engines_docker);
-    return 0;
-}
-
 static int engine(const char *socket, const char *method, const char *target, const char *body, struct exec *x,
                   struct error *e) {
     AUTO(buf_done) struct buf answer = {0};
@@ -239,7 +232,7 @@ static int check_inside(const struct health_target *t, int64_t until_ns, struct 
     AUTO(buf_done) struct buf body = {0};
     char socket[108], container[OWNERS_CONTAINER], target[200];
     struct exec x = {0};
-    int r = first_engine(&t->settings, socket, sizeof socket, e);
+    int r = docker_first(t->settings.engines_docker, socket, sizeof socket, e);
     if (r < 0) return r;
     owners_container(t->name, container);
     json_open(&body, '{');
@@ -279,7 +272,7 @@ static int try_image(const struct settings *s, const char *image, struct error *
     AUTO(buf_done) struct buf answer = {0}, target = {0};
     char socket[108];
     struct error why;
-    int r = first_engine(s, socket, sizeof socket, e);
+    int r = docker_first(s->engines_docker, socket, sizeof socket, e);
     if (r < 0) return fail_in(e, r, "image");
     buf_printf(&target, "/images/%s/json", image); /* job_check leaves nothing in a name that would need quoting */
     int status = docker_ask(socket, "GET", target.s, NULL, ENGINE_S, &answer, &why);

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -299,38 +298,17 @@ static int reach_there(const struct whose *w, uint16_t port, int timeout_ms, str
 
 /* ---- containers ---- */
 
-static int ask_socket(const char *socket, const char *container, struct buf *answer, struct error *e) {
-    char target[160];
-    snprintf(target, sizeof target, "/containers/%.100s/json", container);
-    int status = docker_ask(socket, "GET", target, NULL, INSPECT_S, answer, e);
-    if (status < 0) return status;
-    return status == 200 ? 0 : fail(e, -ENOENT, "no container engine here knows container %.72s", container);
-}
-
-static int ask_sockets(const char *list, const char *container, struct buf *answer, struct error *e) {
-    char one[200];
-    int r = -ENOENT;
-    for (const char *at = list; r < 0 && *at; at += strspn(at, ",")) {
-        size_t n = strcspn(at, ",");
-        glob_t found = {0};
-        snprintf(one, sizeof one, "%.*s", n < sizeof one ? (int)n : 0, at);
-        if (n < sizeof one && glob(one, GLOB_NOSORT, NULL, &found) == 0)
-            for (size_t i = 0; r < 0 && i < found.gl_pathc; i++) {
-                buf_clear(answer);
-                r = ask_socket(found.gl_pathv[i], container, answer, e);
-            }
-        globfree(&found);
-        at += n;
-    }
-    return r;
-}
-
-int reach_inspect(const struct settings *s, const char *container, struct buf *answer, struct error *e) {
+static int inspect(const struct settings *s, const char *container, struct buf *answer, struct error *e) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    fail(e, -ENOENT, "no container engine here knows container %.72s", container);
-    if (!*container || strspn(container, plain) != strlen(container)) return -ENOENT;
-    int r = ask_sockets(s->engines_docker, container, answer, e);
-    return r < 0 ? ask_sockets(s->engines_podman, container, answer, e) : r;
+    char target[160], socket[108];
+    int status = docker_first(s->engines_docker, socket, sizeof socket, e);
+    if (status < 0) return status;
+    if (!*container || strspn(container, plain) != strlen(container))
+        return fail(e, -ENOENT, "%.72s is no name of a container", container);
+    snprintf(target, sizeof target, "/containers/%.100s/json", container);
+    status = docker_ask(socket, "GET", target, NULL, INSPECT_S, answer, e);
+    if (status < 0) return status;
+    return status == 200 ? 0 : fail(e, -ENOENT, "the container engine does not know container %.72s", container);
 }
 
 static int find_container(const struct settings *s, const char *container, struct whose *w, struct error *e) {
@@ -338,7 +316,7 @@ static int find_container(const struct settings *s, const char *container, struc
     struct container_said said;
     snprintf(w->key, sizeof w->key, "%s", container);
     if (is_known_container(w)) return 0;
-    int r = reach_inspect(s, container, &answer, e);
+    int r = inspect(s, container, &answer, e);
     if (r >= 0) r = container_inspect(answer.s, answer.len, &said, e);
     if (r < 0) return r;
     if (said.facts.pid <= 0) return fail(e, -ENOENT, "container %s does not run", said.facts.name);

@@ -22,10 +22,6 @@ int reach_run(const struct settings *s, const char *run, uint16_t port, int time
 int reach_container(const struct settings *s, const char *container, uint16_t port, int timeout_ms, struct error *e)
     MUST_CHECK;
 
-/* Asks the engines for one container, one after the other: its description in JSON. -ENOENT: none knows it. */
-struct buf;
-int reach_inspect(const struct settings *s, const char *container, struct buf *answer, struct error *e) MUST_CHECK;
-
 /* ---- the parts, for tests ---- */
 
 struct reach_listener {

@@ -52,11 +52,7 @@ static int read_settings(const char *path, struct error *e) {
     AUTO(buf_done) struct buf text = {0};
     int r = file_read(path, SETTINGS_BYTES, &text, e);
     if (r >= 0) r = settings_decode(&self.settings, text.s, e);
-    if (r < 0) return r;
-    size_t n = strcspn(self.settings.engines_docker, ",");
-    if (!n || n >= sizeof self.socket) return fail(e, -ENOENT, "no container engine is set (engines.docker)");
-    snprintf(self.socket, sizeof self.socket, "%.*s", (int)n, self.settings.engines_docker);
-    return 0;
+    return r < 0 ? r : docker_first(self.settings.engines_docker, self.socket, sizeof self.socket, e);
 }
 
 static int name_of(const char *dir, struct error *e) {

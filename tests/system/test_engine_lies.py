@@ -14,12 +14,14 @@ import pytest
 
 from engine_follow import Follow, Sampler
 from instance import Instance
-from job_box import ADA, api, queue, state, submit, verdicts
+from job_box import ADA, api, gpumgr, queue, state, submit, verdicts
 from simulator import Simulator, wait_for
 from stopwatch import Stopwatch
+from ui_view import View
 
 ONE, TWO = "1" * 64, "2" * 64
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+NOT_FOUND = b'HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n{"message":"none"}'
 
 
 def event(action, identity, **attributes):
@@ -325,14 +327,14 @@ def test_another_users_engine_is_not_believed_about_others(spot):
 class Liar:
     """An engine of another user, in a process of his; says what it is told to."""
 
-    def __init__(self, path):
+    def __init__(self, path, describe=lambda: None):
         ready, self.words = os.pipe(), os.pipe()
         self.child = os.fork()
         if self.child == 0:
             os.close(self.words[1])  # else its end would never be heard
             os.setresgid(65534, 65534, 65534)
             os.setresuid(65534, 65534, 65534)
-            engine = Engine(path)
+            engine = Engine(path, describe=describe())
             os.write(ready[1], b"x")
             for line in os.fdopen(self.words[0], "rb"):
                 wait_for(lambda: engine.listeners, "it is listened to", 120)
@@ -346,6 +348,62 @@ class Liar:
     def end(self):
         os.close(self.words[1])
         os.waitpid(self.child, 0)
+
+
+def stolen_page(port):
+    """What another user listens with, and his engine's word that it is whatever container is asked for."""
+    listener = socket.create_server(("127.0.0.1", port))
+
+    def serve():
+        while True:
+            one, _ = listener.accept()
+            one.recv(65536)
+            one.sendall(whole(b"stolen"))
+            one.close()
+    threading.Thread(target=serve, daemon=True).start()
+    said = json.dumps({"Id": TWO, "Name": "/x", "Created": "2026-11-15T08:00:00Z", "State": {"Status": "running", "Pid": os.getpid()},
+                       "Config": {"Image": "i:1", "Labels": {}}, "HostConfig": {}}).encode()
+    return lambda one: one.sendall(whole(said))
+
+
+class Pulling(Engine):
+    """Has no image and no container, and a pull takes its time."""
+
+    def answer(self, one, target):
+        if target.startswith("/images/create"):
+            self.asked.append("pull")
+            silence(one)
+        elif target.startswith("/containers/") and not target.startswith("/containers/json"):
+            one.sendall(NOT_FOUND)
+        else:
+            super().answer(one, target)
+
+
+def test_another_users_engine_does_not_say_where_a_ui_is(spot, tmp_path):
+    """Of a job whose image is still being pulled root's engine knows no container. Somebody else's says that it has it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    spot.chmod(0o777)
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    good = Pulling(spot / "good")
+    bad = Liar(spot / "bad", lambda: stolen_page(port))
+    try:
+        with Simulator(tmp_path / "sim", "--model", "h200:1") as sim:
+            with Instance(sim, "--gpu-devices", sim.dir / "dev", "--engines.docker", f"{spot}/good,{spot}/b*d", "--engines.podman", "", role="up") as box:
+                box.sim = sim
+                box.ready(1)
+                wait_for(lambda: verdicts(box) == ["free"], "the GPU is free", 60)
+                number = submit(box, "--image", "i:1", "--ui", port, user=ADA)
+                state(box, number, "running")
+                wait_for(lambda: "pull" in good.asked, "its image is asked for", 60)
+                answer = View(box, number, user=ADA).ask("GET", "/")
+                assert answer.status == 503 and b"stolen" not in answer.text and b"does not listen" in answer.text
+                assert gpumgr(box, "cancel", number).returncode == 0
+                state(box, number, "cancelled")
+    finally:
+        bad.end()
+        good.close()
 
 
 @pytest.fixture
