@@ -88,6 +88,7 @@ int docker_ask(const char *socket, const char *method, const char *target, const
         if (n < 0) r = (int)n;
         if (n == 0) {
             r = http_reader_end(&reader, e);
+            if (r < 0) r = fail_in(e, r, "the container engine");
             break;
         }
         if (n > 0 && http_reader_take(&reader, piece, (size_t)n, ANSWER_MAX, answer, e) < 0) r = e->code;

@@ -415,20 +415,25 @@ def test_a_change_that_was_interrupted_is_put_right(box, left):
 
 
 def test_an_engine_that_dies_in_the_middle_of_a_change(box):
+    began = time.time()
     box.good("add", IMAGE, "--name", "work", "--", "sh", "-c", "trap '' TERM; while :; do sleep 1; done", user=ADA)
     p = subprocess.Popen([str(GPUMGR), "containers", "edit", "work", "--env", "A=1", "--yes", "--dir", str(box.up.dir)], text=True,
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(HOME="/tmp"))
-    wait_for(lambda: "work-gpumgr-new-up" in box.names(), "the change is under way", 60)  # the old one takes its ten seconds to end
+    def is_told_to_end():  # it takes its ten seconds for that
+        return "signal=15" in box.docker("events", "--since", int(began), "--until", int(time.time()) + 1, "--filter", "container=work", "--filter", "event=kill").stdout
+    wait_for(is_told_to_end, "the change is under way", 60)
     box.docker.process.kill()
     box.docker.process.wait()
-    out, err = p.communicate(timeout=120)
-    assert p.returncode == 1 and "put back as soon as the engine answers" in err, err
-    box.refused("does not run", "stop", "work", user=ADA)
-    for path in (box.docker.socket, box.docker.run / "pid", *(box.docker.run / "exec/containerd").glob("containerd*")):  # killed with it
-        path.unlink(missing_ok=True)
-    box.docker.start()
-    os.chown(box.docker.socket, 0, DOCKERS)
-    box.docker.socket.chmod(0o660)
+    try:
+        out, err = p.communicate(timeout=120)
+        assert p.returncode == 1 and "put back as soon as the engine answers" in err, err
+        box.refused("does not run", "stop", "work", user=ADA)
+    finally:  # whoever comes next needs it
+        for path in (box.docker.socket, box.docker.run / "pid", *(box.docker.run / "exec/containerd").glob("containerd*")):  # killed with it
+            path.unlink(missing_ok=True)
+        box.docker.start()
+        os.chown(box.docker.socket, 0, DOCKERS)
+        box.docker.socket.chmod(0o660)
     wait_for(lambda: box.names() == ["work"] and box.inspect("work")["State"]["Running"], "it is put back", 120)
     assert not [v for v in box.inspect("work")["Config"]["Env"] if v == "A=1"]
 

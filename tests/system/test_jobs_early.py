@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import struct
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import shim
 from instance import GPUMGR, Instance, is_alive
-from job_box import NO_ENGINES, gpumgr, job, state, submit, verdicts
+from job_box import NO_ENGINES, gpumgr, job, spawn, state, submit, verdicts
 from simulator import BUILD, Simulator, wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the box has a system's instance")
@@ -86,3 +87,17 @@ def test_nor_is_one_that_was_recorded(slow, tmp_path):
     os.kill(int(pid), 9)
     assert state(slow, number, "cancelled", "done", "failed")["state"] == "cancelled"
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_meanwhile_is_not_lost(slow, tmp_path, sent):
+    """Whoever follows it hears that it runs, but there is nobody yet who could be told."""
+    number = submit(slow, "--", "touch", tmp_path / "ran")
+    wait_for(lambda: list(tmp_path.glob("came.*")), "its shim was started", 60)
+    p = spawn(slow, "attach", number)
+    assert f"job {number} " in p.stderr.readline()
+    p.send_signal(sent)
+    assert f"job {number} is cancelled" in p.stderr.readline()
+    (tmp_path / "go").touch()
+    p.communicate(timeout=60)
+    assert p.returncode == 128 + sent and job(slow, number)["state"] == "cancelled" and not (tmp_path / "ran").exists()

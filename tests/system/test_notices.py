@@ -195,8 +195,10 @@ def test_mail_of_a_job_can_be_read():
     with Server(tell__smtp_url=box.url, tell__mail_from="gpu@lab.example", server__public_url="http://gpus.example:7000") as server:
         with JobNode(server.dir / "run/server/link.sock") as node:
             name = "Gr\u00f6\u00dfe \u8bd5\u9a8cx " + "\u957f" * 30  # is cut in the sentence, by whole characters
-            job = node.submit(job_record(("exit", "3"), name=name, notify=("mail:anna@lab.example",)))["first"]
+            job = node.submit(job_record(("hold",), name=name, notify=("mail:anna@lab.example",)))["first"]
             late = node.submit(job_record(("exit", "0"), name="late", after=(str(job),), notify=("mail:anna@lab.example",)))["first"]
+            wait_for(lambda: (job, 0, 1) in node.books.runs, "it runs", LONG)
+            node.finish((job, 0, 1), 3)  # not before another one is to follow it
             wait_for(lambda: len(box.mails) == 3, "start, failure, and that the other one never starts", LONG)
     shown = name[:name.index("\u957f")] + "\u957f" * 14
     assert box.subjects() == [f"[gpumgr] lab: job {job} ({shown}, alice) has started on 1 GPU",
