@@ -2,14 +2,13 @@
 #include "client/jobs.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json_tree.h"
 #include "client/command.h"
 #include "client/job_id.h"
+#include "client/job_list.h"
 #include "client/job_table.h"
 #include "client/server_ask.h"
 #include "client/settings_load.h"
@@ -17,8 +16,8 @@
 
 struct wish {
     bool json, mine;
-    const char *state, *user;
     double limit;
+    struct job_list list;
 };
 
 static const struct job_cell *const cells[] = {
@@ -27,15 +26,6 @@ static const struct job_cell *const cells[] = {
 };
 
 /* ---- words ---- */
-
-static const char *my_name(char *ret, size_t room) {
-    const struct passwd *p = getpwuid(geteuid());
-    if (p)
-        snprintf(ret, room, "%s", p->pw_name);
-    else
-        snprintf(ret, room, "%u", (unsigned)geteuid());
-    return ret;
-}
 
 static int check_state(const char *word, struct error *e) {
     AUTO(buf_done) struct buf all = {0};
@@ -46,40 +36,36 @@ static int check_state(const char *word, struct error *e) {
     return fail(e, -EINVAL, "--state: \"%.40s\" is not one of %s", word, all.s);
 }
 
-static int list_path(const struct wish *w, struct buf *path, struct error *e) {
-    AUTO(buf_done) struct buf part = {0};
-    char name[64];
-    const char *user = w->mine ? my_name(name, sizeof name) : w->user;
-    if (w->state && check_state(w->state, e) < 0) return -EINVAL;
-    if (w->mine && w->user) return fail(e, -EINVAL, "--mine and --user: only one of them makes sense");
-    buf_printf(path, "/api/v1/jobs?limit=%.0f", w->limit);
-    if (w->state) server_path(&part, "&state=", w->state, "");
-    if (w->state) buf_puts(path, part.s);
-    if (user) server_path(&part, "&user=", user, "");
-    if (user) buf_puts(path, part.s);
+static int check_wish(struct wish *w, char name[64], struct error *e) {
+    if (w->list.state && check_state(w->list.state, e) < 0) return -EINVAL;
+    if (w->mine && w->list.user) return fail(e, -EINVAL, "--mine and --user: only one of them makes sense");
+    if (w->mine) w->list.user = job_list_me(name, 64);
+    w->list.limit = (size_t)w->limit;
     return 0;
 }
 
 /* ---- showing ---- */
 
+static bool is_asked(const struct job_list *l) { return l->state || l->user || l->name || l->labels.count; }
+
 static void print_list(const struct wish *w, const struct json_tree *root, struct buf *out) {
     const struct json_tree *list = json_tree_get(root, "jobs");
     struct screen screen = screen_look();
     if (!json_tree_count(list))
-        buf_puts(out, w->state || w->user || w->mine ? "No such job is known.\n"
-                                                     : "No job was handed in yet; `gpumgr run -- COMMAND` does.\n");
+        buf_puts(out, is_asked(&w->list) ? "No such job is known.\n"
+                                         : "No job was handed in yet; `gpumgr run -- COMMAND` does.\n");
     else
         job_table(list, NULL, cells, ARRAY_LEN(cells), job_below, &screen, out);
     if (json_tree_get(root, "next") && !json_tree_is_null(json_tree_get(root, "next")))
         buf_printf(out, "There are older ones; --limit %.0f shows more.\n", w->limit * 5 > 1000 ? 1000 : w->limit * 5);
 }
 
-static int show(const struct command *self, const char *dir, const struct wish *w, const char *path,
-                const struct job_id *one) {
-    AUTO(buf_done) struct buf answer = {0}, out = {0};
+static int show(const struct command *self, const char *dir, const struct wish *w, const struct job_id *one) {
+    AUTO(buf_done) struct buf path = {0}, answer = {0}, out = {0};
     struct json_tree *root;
     struct error e;
-    int r = server_ask(dir, "GET", path, NULL, &answer, &e);
+    buf_printf(&path, "/api/v1/jobs/%lld", (long long)one->job);
+    int r = one->job ? server_ask(dir, "GET", path.s, NULL, &answer, &e) : job_list_ask(dir, &w->list, &answer, &e);
     if (r < 0) return command_fail(self, &e, error_exit_code(r));
     if (w->json) {
         if (answer.len && answer.s[answer.len - 1] != '\n') buf_putc(&answer, '\n');
@@ -101,29 +87,30 @@ static int show(const struct command *self, const char *dir, const struct wish *
 
 static int run(const struct command *self, int argc, char **argv) {
     struct wish w = {.limit = 20};
-    const struct flag own[] = {
-        {.name = "limit",   .kind = FLAG_NUMBER, .into = &w.limit,   .min = 1, .max = 1000},
-        {.name = "json",      .kind = FLAG_YES,                         .into = &w.json                             },
-        {.name = "mine",  .kind = FLAG_YES,.into = &w.mine},
-        {.name = "state",  .kind = FLAG_TEXT,                         .into = &w.state                                                        },
-        {.name = "user", .kind = FLAG_TEXT,.into = &w.user},
+    struct flag own[7] = {
+        {.name = "limit",        .kind = FLAG_NUMBER, .into = &w.limit,        .min = 1, .max = 1000},
+        {.name = "json",           .kind = FLAG_YES,                              .into = &w.json                                       },
+        {.name = "mine",       .kind = FLAG_YES,.into = &w.mine},
+        {.name = "state",       .kind = FLAG_TEXT,                              .into = &w.list.state                                                                       },
+        {.name = "user", .kind = FLAG_TEXT,.into = &w.list.user},
     };
-    AUTO(buf_done) struct buf path = {0};
+    size_t count = 5;
     struct flags flags;
     struct loaded loaded = {0};
     struct job_id id = {0};
     struct error e;
-    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
+    char name[64];
+    job_list_rows(&w.list, own, &count);
+    int r = flags_parse(argc, argv, own, count, FLAGS_SETTINGS, &flags, &e);
     if (r == 0 && flags.wants_help) return command_help(self);
     if (r == 0 && flags.word_count > 1)
         r = fail(&e, -EINVAL, "what is \"%.60s\"? one job, or all of them", flags.words[1]);
     if (r == 0 && flags.word_count) r = job_id_parse(flags.words[0], &id, &e);
     if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
-    if (r == 0 && !flags.word_count) r = list_path(&w, &path, &e);
+    if (r == 0 && !flags.word_count) r = check_wish(&w, name, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning) output_note(loaded.warning);
-    if (flags.word_count) buf_printf(&path, "/api/v1/jobs/%lld", (long long)id.job);
-    return show(self, loaded.values.dir, &w, path.s, &id);
+    return show(self, loaded.values.dir, &w, &id);
 }
 
 const struct command command_jobs = {
@@ -132,7 +119,10 @@ const struct command command_jobs = {
     .run = run,
     .words = "JOB",
     .help =
-        "usage: gpumgr jobs [JOB] [--mine] [--user USER] [--state STATE] [--limit N] [--json] [--dir DIR]\n"
+        "usage: gpumgr jobs [--mine] [--user USER] [--state STATE] [--name NAME] [--label KEY=VALUE] [--limit N] "
+        "[--json]\n"
+        "                   [--dir DIR]\n"
+        "       gpumgr jobs JOB [--json] [--dir DIR]\n"
         "\n"
         "The newest jobs of everybody: state, what they asked for, the GPUs they have or had, how long they ran, how\n"
         "they ended, how busy their GPUs were and how much memory they took at most. With a number, all that is known\n"
@@ -141,9 +131,12 @@ const struct command command_jobs = {
         "  --mine         only yours\n"
         "  --user USER    only this user's\n"
         "  --state STATE  waiting, held, starting, running, ending, done, failed, cancelled, timeout, exit unknown\n"
+        "  --name NAME    only those that are called so; * is anything, ? one character: \"train-*\"\n"
+        "  --label LABEL  only those with this label: team=vision, or team for any value; given again, with all of "
+        "them\n"
         "  --limit N      so many (20)\n"
         "  --json         as the API has them; times are Unix seconds, what is not known is null\n"
         "  --dir DIR      the instance to ask\n"
         "\n"
-        "example: gpumgr jobs --mine --state failed\n",
+        "example: gpumgr jobs --mine --state failed --label team=vision\n",
 };

@@ -10,6 +10,7 @@
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "client/command.h"
+#include "client/job_list.h"
 #include "client/job_table.h"
 #include "client/server_ask.h"
 #include "client/settings_load.h"
@@ -20,6 +21,7 @@ struct wish {
     bool json, watch;
     double every_s;
     const char *reason;
+    struct job_list list; /* of those that wait */
 };
 
 /* ---- the GPUs ---- */
@@ -147,7 +149,7 @@ static void print_gpus(const struct json_tree *root, const struct screen *screen
 
 /* ---- all of it ---- */
 
-static void summary(const struct json_tree *root, struct buf *out) {
+static void summary(const struct json_tree *root, bool is_asked, struct buf *out) {
     const struct json_tree *gpus = json_tree_get(root, "gpus");
     size_t n = json_tree_count(gpus), free_ = 0, held = 0;
     double waiting = job_number(root, "waiting_count");
@@ -160,7 +162,8 @@ static void summary(const struct json_tree *root, struct buf *out) {
     if (isnan(waiting)) waiting = (double)json_tree_count(json_tree_get(root, "waiting"));
     buf_printf(out, "%zu GPU%s: %zu free, %zu with jobs", n, n == 1 ? "" : "s", free_, held);
     if (n > free_ + held) buf_printf(out, ", %zu not to be had", n - free_ - held);
-    buf_printf(out, ". %.0f job%s wait%s.\n", waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
+    buf_printf(out, ". %.0f %sjob%s wait%s.\n", waiting, is_asked ? "such " : "", waiting == 1 ? "" : "s",
+               waiting == 1 ? "s" : "");
 }
 
 static const struct job_cell *const waiting_cells[] = {
@@ -168,10 +171,10 @@ static const struct job_cell *const waiting_cells[] = {
     &job_cell_wants, &job_cell_age, &job_cell_priority, &job_cell_starts,
 };
 
-static void print(const struct json_tree *root, const struct screen *screen, struct buf *out) {
+static void print(const struct json_tree *root, bool is_asked, const struct screen *screen, struct buf *out) {
     const struct json_tree *waiting = json_tree_get(root, "waiting");
     double more = job_number(root, "waiting_count") - (double)json_tree_count(waiting);
-    summary(root, out);
+    summary(root, is_asked, out);
     if (json_tree_count(json_tree_get(root, "gpus"))) {
         buf_putc(out, '\n');
         print_gpus(root, screen, out);
@@ -183,9 +186,12 @@ static void print(const struct json_tree *root, const struct screen *screen, str
 }
 
 static int show(const char *dir, const struct wish *w, struct buf *out, struct error *e) {
-    AUTO(buf_done) struct buf answer = {0};
+    AUTO(buf_done) struct buf answer = {0}, path = {0}, query = {0};
     struct json_tree *root;
-    int r = server_ask(dir, "GET", "/api/v1/queue", NULL, &answer, e);
+    buf_puts(&path, "/api/v1/queue");
+    job_list_query(&w->list, &query);
+    if (query.len) buf_puts(&path, query.s);
+    int r = server_ask(dir, "GET", path.s, NULL, &answer, e);
     if (r < 0) return r;
     if (w->json) {
         buf_add(out, answer.s, answer.len);
@@ -195,7 +201,7 @@ static int show(const char *dir, const struct wish *w, struct buf *out, struct e
     r = json_tree_parse(answer.s, answer.len, &root, e);
     if (r < 0) return fail_in(e, r, "the server's answer");
     struct screen screen = screen_look();
-    print(root, &screen, out);
+    print(root, query.len > 0, &screen, out);
     json_tree_free(root);
     return 0;
 }
@@ -265,12 +271,15 @@ static int check_words(const struct flags *f, const struct wish *w, struct error
     if (is_verb && f->word_count != 2) return fail(e, -EINVAL, "%s: name one GPU, as in `queue %s 3`", first, first);
     if (w->reason && (!first || strcmp(first, "cordon") != 0))
         return fail(e, -EINVAL, "--reason: only `queue cordon` has one");
+    if (first && (w->list.name || w->list.labels.count))
+        return fail(e, -EINVAL, "--%s: for the list of those that wait", w->list.name ? "name" : "label");
     return 0;
 }
 
 static int run(const struct command *self, int argc, char **argv) {
     struct wish w = {0};
-    const struct flag own[] = {
+    size_t count = 3;
+    struct flag own[5] = {
         {.name = "watch",   .kind = FLAG_MAYBE,   .into = &w.every_s, .min = 0.1, .max = 3600, .given = &w.watch},
         {.name = "json",      .kind = FLAG_YES,         .into = &w.json                          },
         {.name = "reason",.kind = FLAG_TEXT,.into = &w.reason},
@@ -279,7 +288,8 @@ static int run(const struct command *self, int argc, char **argv) {
     struct flags flags;
     struct loaded loaded = {0};
     struct error e;
-    int r = flags_parse(argc, argv, own, ARRAY_LEN(own), FLAGS_SETTINGS, &flags, &e);
+    job_list_rows(&w.list, own, &count);
+    int r = flags_parse(argc, argv, own, count, FLAGS_SETTINGS, &flags, &e);
     if (r == 0 && flags.wants_help) return command_help(self);
     if (r == 0) r = check_words(&flags, &w, &e);
     if (r == 0) r = settings_load(&flags, LOAD_LOOSE, &loaded, &e);
@@ -299,7 +309,7 @@ const struct command command_queue = {
     .run = run,
     .words = "cordon uncordon",
     .help =
-        "usage: gpumgr queue [--watch [SECONDS]] [--json] [--dir DIR]\n"
+        "usage: gpumgr queue [--name NAME] [--label KEY=VALUE] [--watch [SECONDS]] [--json] [--dir DIR]\n"
         "       gpumgr queue cordon GPU [--reason TEXT]\n"
         "       gpumgr queue uncordon GPU\n"
         "\n"
@@ -311,6 +321,8 @@ const struct command command_queue = {
         "`cordon` takes a GPU out of service: what runs on it goes on, nothing new is started on it until `uncordon`.\n"
         "That also says that a GPU which is kept back for a fault (an XID, memory that waits for a reset) is sound.\n"
         "\n"
+        "  --name NAME        of those that wait only those that are called so; * is anything, ? one character\n"
+        "  --label LABEL      of those that wait only those with this label: team=vision, or team for any value\n"
         "  --watch [SECONDS]  again every second, or every SECONDS; Ctrl-C ends it\n"
         "  --json             as the API has it (with --watch one object a line)\n"
         "  --reason TEXT      why it is out of service, for the others\n"

@@ -8,14 +8,17 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "model/gpu_json.h"
-#include "server/api.h"
+#include "model/job_match.h"
+#include "server/api_listing.h"
 #include "server/server.h"
 
 enum { WAITING_USUAL = 200, WAITING_MAX = 10000, REASON_MAX = 200 };
 
 const struct route_field api_queue_query[] = {
-    {"limit", FIELD_NUMBER, false, "How many that wait are shown: 200 where it is not given, 10000"},
-    {0 }
+    {"limit",     FIELD_NUMBER, false, "How many that wait are shown: 200 where it is not given, 10000"},
+    {"name",      FIELD_TEXT, false, "Of those that wait: " API_NAME_HELP},
+    {"label",           FIELD_TEXT, false, "Of those that wait: " API_LABEL_HELP},
+    {0}
 };
 const struct route_field api_cordon_body[] = {
     {"reason", FIELD_TEXT, false, "Why, for those who wonder"},
@@ -23,12 +26,15 @@ const struct route_field api_cordon_body[] = {
 };
 
 int api_queue(struct call *c, struct error *e) {
+    AUTO(buf_done) struct buf name = {0}, labels = {0};
+    struct job_match match;
     double limit;
     int r = call_query_number(c, "limit", 0, WAITING_MAX, WAITING_USUAL, &limit, e);
+    if (r >= 0) r = api_match(c, &name, &labels, &match, e);
     if (r < 0) return r;
     json_open(&c->out, '{');
     gpu_json_number(&c->out, "time", (double)clock_real_ns() / NS_PER_S, 0.001);
-    queue_json(c->server->queue, &c->out, (size_t)limit);
+    queue_json(c->server->queue, &c->out, &match, (size_t)limit);
     json_close(&c->out, '}');
     buf_putc(&c->out, '\n');
     return 0;

@@ -120,8 +120,9 @@ struct queue_report_row;
 void queue_report_now(const struct queue *q, int64_t from_hour, int64_t to_hour,
                       void (*each)(void *ctx, const struct queue_report_row *row), void *ctx);
 
-/* "waiting", "running", "gpus" and "plan": keys for an open object. */
-void queue_json(struct queue *q, struct buf *b, size_t limit);
+/* "waiting" (those that match), "running", "gpus" and "plan": keys for an open object. */
+struct job_match;
+void queue_json(struct queue *q, struct buf *b, const struct job_match *match, size_t limit);
 /* A job with its place, reason and estimate where it waits. */
 void queue_json_job(struct queue *q, struct buf *b, const struct queue_job *j);
 /* A job that nobody handed in, of several: when it would start and where. */

@@ -10,6 +10,7 @@
 #include "model/insight.h"
 #include "model/job_after.h"
 #include "model/job_json.h"
+#include "model/job_match.h"
 #include "server/queue_json.h"
 #include "server/queue_own.h"
 
@@ -411,13 +412,13 @@ static void put_queue_gpu(struct queue *q, struct buf *b, const struct queue_gpu
     json_close(b, '}');
 }
 
-void queue_json(struct queue *q, struct buf *b, size_t limit) {
+void queue_json(struct queue *q, struct buf *b, const struct job_match *match, size_t limit) {
     const struct queue_job **shown = calloc(limit + 1, sizeof(void *));
     struct queue_reason *why = calloc(limit + 1, sizeof *why);
     size_t count = 0, waiting = 0;
     if (!shown || !why) abort();
     for (size_t i = 0; i < q->count; i++) {
-        if (!is_waiting(q->job[i])) continue;
+        if (!is_waiting(q->job[i]) || !job_match(match, &q->job[i]->spec)) continue;
         if (waiting++ < limit) shown[count++] = q->job[i];
     }
     queue_explain_jobs(q, shown, count, why);

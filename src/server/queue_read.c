@@ -111,6 +111,7 @@ static int tell_job(const struct sql_row *row, void *ctx, struct error *e) {
                               .parent = sql_row_int(row, 16),
                               .behind = sql_row_int(row, 17)};
     j.record = sql_row_blob(row, 14, &j.record_len);
+    if (w->reader->fits && !w->reader->fits(w->reader->ctx, &j)) return 0;
     int r = j.elements > 1 && j.ended_ns && w->runs_most ? count_elements(w->db, &j, e) : 0;
     if (r >= 0) r = w->reader->job(w->reader->ctx, &j, e);
     return r < 0 || !w->runs_most ? r : tell_runs(w, &j, e);

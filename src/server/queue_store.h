@@ -90,6 +90,7 @@ struct queue_reader {
     int (*run)(void *ctx, const struct queue_run_row *r, struct error *e);
     void (*cordon)(void *ctx, const char *uuid, const char *reason, const char *who, int64_t since_ns);
     void (*usage)(void *ctx, const char *user, int64_t hour, double held_s);
+    bool (*fits)(void *ctx, const struct queue_job_row *j); /* asked first; NULL: all do */
 };
 /* All jobs that are not over with their runs, all cordons, usage since an hour (unix hours). Seals are not read. */
 int queue_store_read(struct sql *db, int64_t since_hour, const struct queue_reader *r, struct error *e) MUST_CHECK;
@@ -106,6 +107,7 @@ struct queue_ask {
     bool has_number;    /* of several: only those of the element of this number, as people see it */
     int64_t number;
 };
+/* How many jobs were looked at. */
 int queue_store_list(struct sql *db, const struct queue_ask *a, const struct queue_reader *r, struct error *e)
     MUST_CHECK;
 /* The state of a job that may be over; -ENOENT: there is none of that number. */

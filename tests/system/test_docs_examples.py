@@ -165,4 +165,4 @@ def test_it_does_what_is_printed(desk, example):
 @pytest.mark.parametrize("page, text", [pytest.param(p, b, id=f"{p}: {b[:30]}") for p, b in blocks() if b.startswith("{") and "..." not in b])
 def test_a_file_is_one_that_is_taken(desk, page, text):
     (desk.path / "job.json").write_text(text)
-    desk.good("gpumgr submit --dry-run --file job.json" if "command" in json.loads(text) else "gpumgr config --config job.json")
+    desk.good("gpumgr submit --dry-run --file job.json" if {"command", "jobs"} & set(json.loads(text)) else "gpumgr config --config job.json")

@@ -508,6 +508,60 @@ def test_a_file_that_is_wrong_names_key_and_job(box, tmp_path):
     assert got.returncode == 2 and "jobs[1]: gpu: a job has no such key" in got.stderr and got.stderr.count("\n") == 1
 
 
+def test_jobs_by_name_and_label(box):
+    first = submit(box, "--name", "find-1", "--label", "set=a,b", "--label", "run=1", "--", "true")
+    second = submit(box, "--name", "find-2", "--label", "set=a,b", "--after", first, "--", "true", user=ADA)
+    gpumgr(box, "wait", first, second)
+
+    def found(*words):
+        return [j["id"] for j in ask(box, "jobs", "--json", *words)["jobs"]]
+    assert found("--label", "set=a,b") == [second, first] and found("--label", "set=a,b", "--label", "run") == [first]
+    assert found("--name", "find-?") == [second, first] and found("--name", "find-?", "--limit", 1) == [second]
+    assert found("--label", "set", "--user", job(box, second)["user"]) == [second] and found("--mine", "--label", "set") == [first]
+    assert found("--label", "set", "--state", "failed") == []
+    assert re.search(rf"^{first} +done +root +find-1 ", gpumgr(box, "jobs", "--name", "find-1").stdout, re.M)
+    assert gpumgr(box, "jobs", "--label", "nobody-has-it").stdout == "No such job is known.\n"
+    for words in (("jobs", "--label", "=x"), ("jobs", "--name", ""), ("queue", "--label", "")):
+        got = gpumgr(box, *words)
+        assert got.returncode == 2 and got.stderr.count("\n") == 1 and re.search("(label|name): ", got.stderr), got
+
+
+def test_several_are_cancelled_at_once(box):
+    """Ranges, names and labels: one's own that wait or run, and nobody else's."""
+    holder = submit(box, "--gpus", 2, "--name", "holder", "--", "sleep", 1000)
+    state(box, holder, "running")
+    mine = [submit(box, "--name", f"many-{i}", "--label", f"odd={i % 2}", "--", "true") for i in range(4)]
+    hers = submit(box, "--name", "many-hers", "--label", "odd=1", "--", "true", user=ADA)
+    last = submit(box, "--name", "many-last", "--label", "odd=1", "--array", "1-3", "--", "true")
+    assert re.search(r"\. 2 such jobs wait\.$", gpumgr(box, "queue", "--name", "many-?", "--label", "odd=1").stdout.splitlines()[0])
+    got = gpumgr(box, "cancel", "--label", "odd=1", "--name", "many-?")
+    assert got.returncode == 0 and got.stdout == f"job {mine[3]} is cancelled\njob {mine[1]} is cancelled\n2 jobs are cancelled\n", got
+    got = gpumgr(box, "hold", f"{mine[0]}-{last}")
+    assert got.returncode == 0 and got.stdout.endswith("3 jobs are held\n") and job(box, last)["state"] == "held", got
+    assert gpumgr(box, "release", "--name", "many-last").stdout == f"job {last} waits for its turn again\n"
+    got = gpumgr(box, "cancel", f"{mine[0]}-{last}")
+    assert got.returncode == 0 and got.stdout == f"job {last} is cancelled\njob {mine[2]} is cancelled\njob {mine[0]} is cancelled\n3 jobs are cancelled\n", got
+    assert job(box, hers)["state"] in ("waiting", "held") and job(box, holder)["state"] == "running"
+    for words, why in (((f"{mine[0]}-{last}",), f"no job of yours from {mine[0]} to {last} waits or runs"), (("--label", "odd"), "no job of yours with that label waits or runs"),
+                       (("--name", "many*", "--label", "odd", f"{mine[0]}-{last}"), f"no job of yours from {mine[0]} to {last} with that name and label waits or runs")):
+        got = gpumgr(box, "cancel", *words)
+        assert got.returncode != 0 and got.stdout == "" and got.stderr == f"gpumgr cancel: {why}\n", got
+    got = gpumgr(box, "cancel", mine[0], hers, f"{hers}-{hers + 1}", holder)  # what one refuses does not save the others
+    assert got.returncode != 0 and "is over: cancelled" in got.stderr and got.stdout == f"job {hers} is cancelled\njob {holder} is cancelled\n2 jobs are cancelled\n", got
+    assert gpumgr(box, "wait", holder).returncode != 0
+
+
+@pytest.mark.parametrize("words, why", [
+    (("20-12",), '"20-12": a range goes up, as in 12-20'), (("12-",), '"12-" is no range of jobs'), (("12-x",), '"12-x" is no range'), (("1.2-4",), '"1.2-4" is no range'),
+    (("12-1.3",), '"12-1.3" is no range'), (("17", "--label", "a=b"), "17: a job's number says it all; a name or a label goes with a range"),
+    (("--label", "=b"), "label: "), (("--name", ""), "name: it is empty"), (("0-5",), '"0-5" is no range'),
+])
+def test_what_is_no_range(box, words, why):
+    for command in ("cancel", "hold", "release"):
+        got = gpumgr(box, command, *words)
+        assert got.returncode == 2 and got.stdout == "" and got.stderr.count("\n") == 1 and why in got.stderr, got
+
+
 def test_jobs_that_are_not_there(box):
     for words in (("logs", 999999), ("cancel", 999999), ("wait", 999999), ("jobs", 999999)):
         got = gpumgr(box, *words)

@@ -80,6 +80,35 @@ def test_what_can_never_run_is_refused_with_the_sentence_that_says_so(node, spec
     assert answer["result"] < 0 and sentence in answer["text"], answer
 
 
+def test_the_list_by_name_and_label(server, node):
+    """Names and labels lie in records: whatever page they are on, all are found once, and what runs besides stays as it is."""
+    for _ in range(2):
+        node.submit(*[job_record(("hold",), gpus=4, name=f"n{i}", labels=("all=1", *((f"hundred={i}",) if i % 100 == 0 else ()))) for i in range(1500)])
+
+    def pages(query, limit):
+        jobs, before = [], None
+        while True:
+            got = server.unix("GET", f"/api/v1/jobs?limit={limit}&{query}" + (f"&before={before}" if before else "")).json
+            jobs += got["jobs"]
+            assert len(got["jobs"]) <= limit
+            if not got["next"]:
+                return [j["name"] for j in jobs], [j["id"] for j in jobs]
+            before = got["next"]
+    for limit in (1, 7, 30, 1000):
+        names, ids = pages("label=hundred", limit)
+        assert names == 2 * [f"n{i}" for i in range(1400, -1, -100)] and ids == sorted(set(ids), reverse=True), limit
+    assert pages("name=n149%3F", 4)[0] == 2 * [f"n{i}" for i in range(1499, 1489, -1)]
+    assert pages("name=n1*&label=hundred%3D100,all", 1)[0] == ["n100", "n100"]
+    assert pages("label=all%3D1", 1000)[0] == 2 * [f"n{i}" for i in range(1499, -1, -1)]
+    assert pages("label=none", 5)[0] == pages("name=n", 5)[0] == pages("label=hundred%3D100&user=nobody", 5)[0] == []
+    queue = server.unix("GET", "/api/v1/queue?label=hundred&limit=3").json
+    assert queue["waiting_count"] == 30 - (queue["running"][0]["name"] == "n0") and len(queue["waiting"]) == 3 and len(queue["running"]) == 1
+    for query, words in (("label=", "label: "), ("label=%3Dx", "label: "), ("name=", "name: it is empty")):
+        for what in ("jobs", "queue"):
+            got = server.unix("GET", f"/api/v1/{what}?{query}")
+            assert got.status == 400 and got.json["error"]["message"].startswith(words), got.body
+
+
 def test_of_a_batch_all_or_none_is_taken(server, node):
     answer = node.submit(job_record(("x",)), job_record(("x",), gpus=9), job_record(("x",)))
     assert answer["result"] < 0 and answer["text"].startswith("job 2 of 3: gpus"), answer

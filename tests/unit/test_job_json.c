@@ -8,6 +8,7 @@
 
 #include "model/job_after.h"
 #include "model/job_json.h"
+#include "model/job_match.h"
 #include "model/moment.h"
 #include "model/size.h"
 
@@ -432,12 +433,81 @@ static void moments(void **state) {
     }
 }
 
+static void matches(void **state) {
+    static const struct {
+        const char *name, *labels;
+        bool want;
+    } rows[] = {
+        {NULL,            NULL,             true },
+        {"train-7",       NULL,             true },
+        {"train",         NULL,             false},
+        {"train*",        NULL,             true },
+        {"*",             NULL,             true },
+        {"*-?",           NULL,             true },
+        {"*-??",          NULL,             false},
+        {"t*n*7",         NULL,             true },
+        {"t*x*7",         NULL,             false},
+        {"train-7?",      NULL,             false},
+        {"*r*a*i*n*-*7*", NULL,             true },
+        {NULL,            "team=vision",    true },
+        {NULL,            "team",           true },
+        {NULL,            "tea",            false},
+        {NULL,            "team=visio",     false},
+        {NULL,            "team=",          false},
+        {NULL,            "run=7,team",     true },
+        {NULL,            "run=8,team",     false},
+        {NULL,            "note=a\\,b\\\\", true },
+        {"train-*",       "run",            true },
+        {"other*",        "run",            false},
+    };
+    AUTO(buf_done) struct buf b = {0};
+    struct job_spec s;
+    struct error e = {0};
+    assert_int_equal(
+        record(
+            "{\"command\":\"x\",\"name\":\"train-7\",\"labels\":{\"team\":\"vision\",\"run\":7,\"note\":\"a,b\\\\\"}}",
+            &b, &e),
+        0);
+    assert_int_equal(job_decode(b.s, b.len, &s, &e), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf_done) struct buf words = {0};
+        if (rows[i].labels) assert_int_equal(job_match_labels(rows[i].labels, &words, &e), 0);
+        const struct job_match m = {rows[i].name, job_words_of(&words)};
+        if (job_match(&m, &s) != rows[i].want) fail_msg("%s %s", rows[i].name, rows[i].labels);
+    }
+    static const char *const bad[] = {"", ",", "a,", ",a", "=b", "a=b,=c"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        AUTO(buf_done) struct buf words = {0};
+        if (job_match_labels(bad[i], &words, &e) >= 0) fail_msg("%s was taken", bad[i]);
+    }
+    AUTO(buf_done) struct buf text = {0}, words = {0};
+    job_match_put(&text, "note=a,b\\");
+    job_match_put(&text, "team");
+    assert_int_equal(job_match_labels(text.s, &words, &e), 0);
+    const struct job_match both = {NULL, job_words_of(&words)};
+    assert_true(job_match(&both, &s) && both.labels.count == 2);
+}
+
+/* A pattern of many stars takes no longer than it is long: it is looked at where commits wait. */
+static void stars(void **state) {
+    AUTO(buf_done) struct buf pattern = {0};
+    char name[JOB_NAME_MAX];
+    memset(name, 'a', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    for (int i = 0; i < 60; i++) buf_puts(&pattern, "*a");
+    buf_puts(&pattern, "b");
+    const struct job_spec s = {.name = name};
+    const struct job_match m = {.name = pattern.s};
+    for (int i = 0; i < 1000; i++) assert_false(job_match(&m, &s));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything), cmocka_unit_test(short_forms), cmocka_unit_test(refusals),
         cmocka_unit_test(several),    cmocka_unit_test(pipelines),   cmocka_unit_test(long_rows),
-        cmocka_unit_test(steps),      cmocka_unit_test(after_words), cmocka_unit_test(shown),
-        cmocka_unit_test(sizes),      cmocka_unit_test(moments),
+        cmocka_unit_test(steps),      cmocka_unit_test(after_words), cmocka_unit_test(matches),
+        cmocka_unit_test(stars),      cmocka_unit_test(shown),       cmocka_unit_test(sizes),
+        cmocka_unit_test(moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
