@@ -146,7 +146,7 @@ int account_login(const char *user, const char *account, struct buf *keep, struc
     c.user = keep->s + keep->len;
     buf_add(keep, user, strlen(user) + 1);
     c.origin = keep->s + keep->len;
-    buf_printf(keep, "account %s", account);
+    buf_printf(keep, SEAL_ACCOUNT "%s", account);
     *ret = c;
     return 0;
 }

@@ -118,6 +118,7 @@ static void put_labels(struct buf *b) {
     json_pair_str(b, ENGINE_RUN_LABEL, self.run);
     snprintf(text, sizeof text, "%u", self.who.uid);
     json_pair_str(b, "gpumgr.uid", text);
+    if (*seal_account(&self.who)) json_pair_str(b, "gpumgr.account", seal_account(&self.who));
     snprintf(text, sizeof text, "%" PRId64 "s", left_s);
     if (self.spec.finish_by_ns && left_s > 0) json_pair_str(b, "gpumgr.deadline", text);
     json_close(b, '}');

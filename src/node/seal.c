@@ -56,6 +56,10 @@ void seal_mark(const char *name, char ret[SEAL_MARK]) {
 
 /* ---- seals ---- */
 
+const char *seal_account(const struct seal_context *c) {
+    return strncmp(c->origin, SEAL_ACCOUNT, strlen(SEAL_ACCOUNT)) == 0 ? c->origin + strlen(SEAL_ACCOUNT) : "";
+}
+
 static void put_bound(struct buf *b, uint32_t uid, const char *user, const void *record, size_t len) {
     out_u8(b, VERSION);
     out_u32(b, uid);

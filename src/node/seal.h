@@ -11,6 +11,7 @@
 #include "model/wire_job.h"
 
 #define SEAL_GROUPS 1024
+#define SEAL_ACCOUNT "account "
 
 /* Decoded, it points into the plaintext. */
 struct seal_context {
@@ -18,9 +19,12 @@ struct seal_context {
     unsigned groups;
     const uint8_t *group; /* u32 each, little endian */
     const char *user, *cwd;
-    const char *origin; /* "socket", or "account NAME" */
+    const char *origin; /* "socket", or SEAL_ACCOUNT and a name */
     struct job_words environment;
 };
+
+/* The account that handed it in; "": somebody on the machine. Several may be one Unix user. */
+const char *seal_account(const struct seal_context *c);
 
 /* The key of DIR/node.key, made there at the first start. */
 int seal_open_key(const char *dir, struct error *e) MUST_CHECK;

@@ -216,6 +216,17 @@ def test_two_accounts_of_one_user_are_told_apart(box, people):
     people["ada"].good("POST", "containers", {"image": IMAGE, "name": "of-ada", "command": SLEEP})
     assert twin.rows()["of-ada"]["may"] == []
     twin.refused(403, "is ada's", "POST", "containers/of-ada/stop")
+    # And of a job's container as of the job itself.
+    number = people["ada"].good("POST", "jobs", {"image": IMAGE, "command": ["sh", "-c", "echo hers; sleep 100000"]})["id"]
+    try:
+        name = wait_for(lambda: next((n for n in box.names() if n.startswith(f"gpumgr-{number}.")), None), "its container", 120)
+        wait_for(lambda: "hers" in str(people["ada"]("GET", f"containers/{name}/log").body), "what it says", 60)
+        assert twin("GET", f"jobs/{number}/log").status == 403
+        assert "log" not in twin.rows()[name]["may"]
+        twin.refused(403, "is ada's", "GET", f"containers/{name}/log")
+    finally:
+        box.call("cancel", number)
+        wait_for(lambda: box.call("wait", number).returncode is not None and not [n for n in box.names() if n.startswith("gpumgr-")], "it has ended", 120)
 
 
 def test_bad_input(box, people):
