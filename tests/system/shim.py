@@ -6,8 +6,9 @@ import os
 import signal
 import struct
 import subprocess
-import time
 from pathlib import Path
+
+import simulator
 
 BUILD = Path(os.environ["BUILD_DIR"])
 NONE, INTENT, STARTED, STOPPING, EXIT, DONE, FIGURES, STORED = range(8)
@@ -67,14 +68,8 @@ def is_alive(pid):
         return False
 
 
-def wait_for(fact, seconds=20.0, what=""):
-    until = time.monotonic() + seconds
-    while True:
-        got = fact()
-        if got:
-            return got
-        assert time.monotonic() < until, what or "it did not come about"
-        time.sleep(0.005)
+def wait_for(fact, seconds=30.0, what=""):
+    return simulator.wait_for(fact, what or "it comes about", seconds)
 
 
 class Run:
