@@ -99,3 +99,58 @@ test('calendar: in both themes and on a phone nothing is hidden, cut or unreadab
   await takeAllBack();
   assert.deepEqual(troubles.splice(0), []);
 });
+
+test('calendar: a reservation is edited, and what is in the way is said', async () => {
+  await gpumgr.command('reserve', '--gpu', '0', '--from', 'tomorrow 09:00', '--for', '2h', '--user', 'ada', '--note', 'course', '--dir', gpumgr.dir);
+  await gpumgr.command('reserve', '--gpu', '1', '--from', 'tomorrow 10:00', '--for', '2h', '--user', 'bob', '--dir', gpumgr.dir);
+  const [made, other] = await all();
+  const page = await open('calendar');
+  const edit = `[aria-label="Edit reservation ${made.id}"]`;
+  await page.click(edit);
+  await page.waitForSelector(`form.booking h2:has-text("Edit reservation ${made.id}")`);
+  assert.deepEqual([await page.inputValue('#book-who'), await page.inputValue('#book-note'), await page.inputValue('#book-often')], ['ada', 'course', 'once']);
+  assert.match(await page.inputValue('#book-from'), /T09:00$/);
+  assert.deepEqual(await page.locator('form.booking .member:has(input:checked)').allTextContents(), ['GPU 0']);
+  await page.locator('form.booking .member:has-text("GPU 1") input').check();
+  await page.click('form.booking button:has-text("Show what changes")');
+  await page.waitForSelector(`form.booking .problem:has-text("GPU 1 of"):has-text("is reserved for bob by reservation ${other.id}")`);
+  troubles.splice(0); // refusals are told in the console by the browser itself
+  await page.locator('form.booking .member:has-text("GPU 1") input').uncheck();
+  await page.locator('form.booking .member:has-text("GPU 2") input').check();
+  await page.fill('#book-to', (await page.inputValue('#book-from')).replace('09:00', '13:00'));
+  await page.fill('#book-note', '');
+  await page.click('form.booking button:has-text("Show what changes")');
+  await page.waitForSelector('table.changes');
+  assert.deepEqual(await page.locator('table.changes tbody tr').evaluateAll((rows) => rows.map((r) => [...r.cells].map((c) => c.textContent.replace(/\s/g, ' ')))),
+    [['GPUs', 'GPU 0', 'GPU 0, GPU 2'], ['how long', '2 h', '4 h'], ['note', 'course', 'none']]);
+  assert.equal((await all()).find((r) => r.id === made.id).for_s, 7200); // only shown
+  assert.deepEqual(await audit(page), []);
+  await page.click(`form.booking button:has-text("Change reservation ${made.id}")`);
+  await page.waitForSelector('form.booking', { state: 'detached' });
+  const now = (await all()).find((r) => r.id === made.id);
+  assert.deepEqual([now.gpu_indices, now.for_s, now.note, now.begins], [[0, 2], 4 * 3600, null, made.begins]);
+  await page.click(edit);
+  await page.click('form.booking button:has-text("Show what changes")');
+  await page.waitForSelector('text=nothing: it is so already');
+  assert.equal(await page.isDisabled('form.booking button[type="submit"]'), true);
+  await page.click('form.booking button:has-text("Cancel")');
+  for (const scheme of ['light', 'dark'])
+    for (const width of [1280, 375]) {
+      const narrow = await context.newPage();
+      await narrow.emulateMedia({ colorScheme: scheme });
+      await narrow.setViewportSize({ width, height: 800 });
+      await narrow.goto(`${gpumgr.url}calendar?step=1&span=day`);
+      await narrow.click(edit);
+      await narrow.selectOption('#book-often', 'weekdays');
+      await narrow.fill('#book-note', 'a course with a rather long name that goes on and on');
+      await narrow.click('form.booking button:has-text("Show what changes")');
+      await narrow.waitForSelector('table.changes');
+      await settled(narrow);
+      assert.ok(await narrow.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${scheme} ${width}: no wider than the window`);
+      assert.deepEqual(await audit(narrow), []);
+      if (process.env.SHOTS) await narrow.screenshot({ path: `${process.env.SHOTS}/calendar-edit-${scheme}-${width}.png`, fullPage: true });
+      await narrow.close();
+    }
+  await takeAllBack();
+  assert.deepEqual(troubles.splice(0), []);
+});

@@ -98,3 +98,90 @@ test('repeats: a narrow page in both themes', async () => {
   await until('it is gone', async () => /Nothing repeats/.test(await gpumgr.command('repeat', '--dir', gpumgr.dir)));
   assert.deepEqual(troubles.splice(0), []);
 });
+
+test('repeats: one is edited: the form has what it is, the change is shown first, what is wrong stands beside its field', async () => {
+  const page = await open('repeats/new');
+  await page.fill('#repeat-command', 'echo before');
+  await page.fill('#repeat-name', 'nightly');
+  await page.fill('#repeat-zone', 'Europe/Berlin');
+  await page.fill('#repeat-timeLimit', '1h');
+  await page.waitForSelector('.foretold .times li');
+  await page.click('button:has-text("Repeat it")');
+  const one = page.locator('[data-repeat]:has(h2:text-is("nightly"))');
+  await one.waitFor();
+  const number = await one.getAttribute('data-repeat');
+  const shown = async () => JSON.parse(await gpumgr.command('repeat', 'show', number, '--json', '--dir', gpumgr.dir));
+
+  await one.locator('a:has-text("Edit")').click();
+  await page.waitForSelector('h1:has-text("Edit nightly")');
+  assert.deepEqual([await page.inputValue('#repeat-command'), await page.inputValue('#repeat-when'), await page.inputValue('#repeat-zone'), await page.inputValue('#repeat-timeLimit')],
+    ['echo before', '0 3 * * *', 'Europe/Berlin', '1h']);
+  await page.fill('#repeat-when', '0 4 * * *');
+  await page.click('button:has-text("Show what changes")');
+  const row = page.locator('table.changes tbody tr');
+  await row.first().waitFor();
+  assert.deepEqual(await row.locator('td').allTextContents(), ['cron', '0 3 * * *', '0 4 * * *']);
+  assert.equal(await page.locator('.foretold .times li').count(), 5);
+  assert.match(await page.textContent('.foretold .times li'), /04:00 \+/);
+  assert.equal(await page.locator('.seals').count(), 0); // its times alone: what it runs stays as it was sealed
+  assert.equal((await shown()).cron, '0 3 * * *'); // only shown
+  await page.fill('#repeat-when', '0 5 * * *'); // another thought: what was shown is no longer what would be done
+  assert.equal(await page.locator('table.changes').count(), 0);
+  await page.click('button:has-text("Show what changes")');
+  await page.waitForSelector('table.changes');
+  await page.click('button:has-text("Change nightly")');
+  await one.waitFor();
+  await one.locator('text=0 5 * * *').first().waitFor();
+  assert.equal((await shown()).cron, '0 5 * * *');
+
+  await one.locator('a:has-text("Edit")').click();
+  await page.waitForSelector('h1:has-text("Edit nightly")');
+  await page.fill('#repeat-command', 'echo after');
+  await page.fill('#repeat-timeLimit', '');
+  await page.click('button:has-text("Show what changes")');
+  await page.waitForSelector('.seals:has-text("with the environment of a fresh login")');
+  assert.deepEqual(await audit(page), []);
+  await page.click('button:has-text("Change nightly")');
+  await one.locator('code:has-text("echo after")').waitFor();
+  assert.deepEqual([(await shown()).time_limit_s, (await shown()).cron], [null, '0 5 * * *']);
+  await one.locator('button:has-text("Run now")').click();
+  await one.locator('.slots [data-outcome="done"]').waitFor(); // sealed for the one who changed it: it runs
+
+  assert.deepEqual(troubles.splice(0), []);
+  await one.locator('a:has-text("Edit")').click();
+  await page.waitForSelector('h1:has-text("Edit nightly")');
+  await page.fill('#repeat-gpus', '9');
+  await page.click('button:has-text("Show what changes")');
+  await page.waitForSelector('#repeat-gpus-wrong:has-text("9 are wanted")');
+  await page.fill('#repeat-gpus', '1');
+  await page.fill('#repeat-when', '0 0 30 2 *');
+  await page.click('button:has-text("Show what changes")');
+  await page.waitForSelector('#repeat-when-wrong:has-text("never comes")');
+  await page.fill('#repeat-when', '0 5 * * *');
+  await page.click('button:has-text("Show what changes")');
+  await page.waitForSelector('text=nothing: it is so already');
+  assert.equal(await page.locator('button:has-text("Change nightly")').count(), 0);
+  await page.goto(`${gpumgr.url}repeats/999/edit`);
+  await page.waitForSelector('.problem:has-text("there is no repeat 999")');
+  assert.deepEqual(troubles.splice(0).filter((t) => !/40[04] \((Bad Request|Not Found)\)/.test(t)), []);
+
+  for (const colorScheme of ['light', 'dark'])
+    for (const width of [1280, 375]) {
+      const narrow = await context.newPage();
+      await narrow.setViewportSize({ width, height: 800 });
+      await narrow.emulateMedia({ colorScheme });
+      await narrow.goto(`${gpumgr.url}repeats/${number}/edit`);
+      await narrow.waitForSelector('h1:has-text("Edit nightly")');
+      await narrow.fill('#repeat-command', 'python evaluate.py --checkpoint runs/with-a-rather-long-name/latest.pt --split validation');
+      await narrow.fill('#repeat-zone', 'America/Argentina/Buenos_Aires');
+      await narrow.click('button:has-text("Show what changes")');
+      await narrow.waitForSelector('table.changes');
+      await settled(narrow);
+      assert.equal(await narrow.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), true, `${colorScheme} ${width}: it is wider than the screen`);
+      assert.deepEqual(await audit(narrow), []);
+      if (process.env.SHOTS) await narrow.screenshot({ path: join(process.env.SHOTS, `repeat-edit-${colorScheme}-${width}.png`), fullPage: true });
+      await narrow.close();
+    }
+  await gpumgr.command('repeat', 'remove', number, '--dir', gpumgr.dir);
+  assert.deepEqual(troubles.splice(0), []);
+});

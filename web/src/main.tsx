@@ -21,6 +21,7 @@ import { JobPage } from './pages/job';
 import { Nodes } from './pages/nodes';
 import { Overview } from './pages/overview';
 import { QueuePage } from './pages/queue';
+import { RepeatEdit } from './pages/repeat_edit';
 import { RepeatNew, RepeatsPage } from './pages/repeats';
 import { ServicesPage } from './pages/services';
 import { SignIn } from './pages/signin';
@@ -52,6 +53,7 @@ function Page({ session, onSignedOut }: { session: Session; onSignedOut: () => v
   if (head === 'containers' && tail === 'new') return <ContainerAdd />;
   if (head === 'containers' && rest[1] === 'edit') return <ContainerEdit key={tail} id={rest[0] ?? ''} />;
   if (head === 'containers') return <ContainerPage key={tail} id={tail} />;
+  if (head === 'repeats' && rest[1] === 'edit') return <RepeatEdit key={tail} id={rest[0] ?? ''} />;
   if (head === 'repeats') return tail === 'new' ? <RepeatNew /> : <RepeatsPage who={session.user} />;
   if (head === 'events') return <Events />;
   if (head === 'nodes') return <Nodes name={tail} isAdmin={isAdmin} />;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reservation } from '../src/api/types_work';
-import { blocksOf, blockSentence, bodyOf, Booking, calendarQuery, cronOf, drawn, everyWords, keptOf, keptSentence, localText, localTime, midnight, spanOf, spanWords, wrongWith } from '../src/format/calendar';
+import { blocksOf, blockSentence, bodyOf, Booking, bookingChange, bookingOf, calendarQuery, changeWords, cronOf, drawn, everyWords, keptOf, keptSentence, localText, localTime, midnight, spanOf, spanWords, wrongWith } from '../src/format/calendar';
 
 const at = (text: string): number => new Date(text).getTime() / 1000;
 const reservation = (over: Partial<Reservation> = {}): Reservation => ({
@@ -67,4 +67,38 @@ test('calendar: what the plan shows as kept, a GPU at a time', () => {
   const noon = new Date(2026, 9, 24, 12).getTime() / 1000;
   assert.deepEqual(calendarQuery(noon, noon), { span: 'day' });
   assert.deepEqual(calendarQuery(noon + 2 * 86400, noon), { span: 'day', step: '2' });
+});
+
+test('calendar: one that is there in the form, and only what was changed goes back', () => {
+  const begins = at('2026-11-18T09:00') + 17; // a form knows minutes
+  const r = reservation({ begins, gpu_uuids: ['GPU-a', 'GPU-b'], note: 'exam' });
+  const was = bookingOf(r, 'Europe/Berlin');
+  assert.deepEqual(was, { from: '2026-11-18T09:00', to: '2026-11-18T11:00', gpus: ['GPU-a', 'GPU-b'], node: 'lab', who: 'ada', isGroup: false, often: 'once', until: '', note: 'exam' });
+  const rows: [Partial<Booking>, Record<string, unknown>][] = [
+    [{}, {}],
+    [{ gpus: ['GPU-b', 'GPU-a'] }, {}],
+    [{ to: '2026-11-18T12:00' }, { for_s: 3 * 3600 - 17 }],
+    [{ from: '2026-11-18T10:00', to: '2026-11-18T12:00' }, { from: at('2026-11-18T10:00') }],
+    [{ from: '2026-11-18T10:00' }, { from: at('2026-11-18T10:00'), for_s: 3600 }],
+    [{ gpus: ['GPU-b'], note: '' }, { gpu_ids: ['GPU-b'], note: '' }],
+    [{ node: 'other', gpus: ['GPU-c'] }, { node: 'other', gpu_ids: ['GPU-c'] }],
+    [{ who: 'course', isGroup: true }, { group: 'course' }],
+    [{ often: 'daily', until: '2026-12-24' }, { every: '0 9 * * *', zone: 'Europe/Berlin', until: at('2026-12-25T00:00') }],
+  ];
+  for (const [change, want] of rows) assert.deepEqual(bookingChange({ ...was, ...change }, r, 'Europe/Berlin'), want);
+});
+
+test('calendar: one that comes again keeps its expression unless it is said otherwise', () => {
+  const begins = at('2026-11-18T09:00');
+  const daily = reservation({ begins, every: '0 9 * * *', zone: 'Europe/Berlin', until: at('2026-12-25T00:00') });
+  const was = bookingOf(daily, 'Europe/Berlin');
+  assert.deepEqual([was.often, was.until], ['daily', '2026-12-24']);
+  assert.deepEqual(bookingChange({ ...was, often: 'once' }, daily, 'Europe/Berlin'), { every: '' });
+  assert.deepEqual(bookingChange({ ...was, until: '' }, daily, 'Europe/Berlin'), { until: 0 });
+  assert.deepEqual(bookingChange({ ...was, from: '2026-11-18T10:00', to: '2026-11-18T12:00' }, daily, 'Europe/Berlin'), { from: at('2026-11-18T10:00'), every: '0 10 * * *', zone: 'Europe/Berlin' });
+  const other = bookingOf(daily, 'Asia/Kolkata'); // by other clocks it is not daily at nine
+  assert.equal(other.often, 'other');
+  assert.deepEqual(bookingChange({ ...other, to: '2026-11-18T12:00' }, daily, 'Asia/Kolkata'), { for_s: 3 * 3600 });
+  assert.deepEqual([changeWords('for_s', 7200)?.replace(/\s/g, ' '), changeWords('gpu_indices', [0, 3]), changeWords('every', '0 9 * * 1-5'), changeWords('note', 'x')], ['2 h', 'GPU 0, GPU 3', 'every weekday at 09:00', undefined]);
+  assert.equal(changeWords('from', begins), 'Wed 18 Nov 09:00');
 });

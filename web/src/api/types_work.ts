@@ -99,10 +99,11 @@ export interface ContainerSpec {
   restart: string;
 }
 
-export interface ContainerChange {
+/** What a change changes: of a container, a repeat, a reservation. */
+export interface Change {
   key: string;
-  from: string | null;
-  to: string | null;
+  from: unknown; // null: it is not there
+  to: unknown;
 }
 
 export interface Image {
@@ -175,4 +176,25 @@ export interface Repeat extends RepeatTimes {
   open_jobs: number[];
   slots: RepeatSlot[];
   command: string[];
+}
+
+/** A job as it can be handed in again, as far as the page asks for it. */
+export interface RepeatJob {
+  name: string;
+  command: string[];
+  gpus: number;
+  time_limit?: string;
+  repeat: { cron?: string; interval?: string; zone?: string; late: string; overlap: 'skip' | 'queue' | 'cancel' };
+}
+
+export interface RepeatEdited {
+  changes: Change[];
+  seals: boolean;
+  times: RepeatTimes;
+  job?: RepeatJob;
+}
+
+export interface ReservationEdited {
+  changes: Change[];
+  reservation: Reservation;
 }

@@ -97,13 +97,13 @@ export function localText(at: number): string {
 }
 export const localTime = (text: string): number => new Date(text).getTime() / 1000;
 
-export type Often = 'once' | 'daily' | 'weekdays' | 'weekly';
+export type Often = 'once' | 'daily' | 'weekdays' | 'weekly' | 'other'; // other: an expression that the form has no words for
 
 /** As often as that, at the time of the day at which it begins. */
 export function cronOf(often: Often, from: number): string | undefined {
   const d = new Date(from * 1000);
   const at = `${d.getMinutes()} ${d.getHours()}`;
-  return { once: undefined, daily: `${at} * * *`, weekdays: `${at} * * 1-5`, weekly: `${at} * * ${d.getDay()}` }[often];
+  return { once: undefined, other: undefined, daily: `${at} * * *`, weekdays: `${at} * * 1-5`, weekly: `${at} * * ${d.getDay()}` }[often];
 }
 
 export interface Booking {
@@ -116,6 +116,40 @@ export interface Booking {
   often: Often;
   until: string; // a date, or nothing
   note: string;
+}
+
+/** One that is there, in the form: the words for how often are those that mean the same by the clocks of this browser. */
+export function bookingOf(r: Reservation, zone: string): Booking {
+  const same = (['daily', 'weekdays', 'weekly'] as const).find((o) => r.every === cronOf(o, r.begins) && r.zone === zone);
+  return {
+    from: localText(r.begins), to: localText(r.begins + r.for_s), gpus: r.gpu_uuids, node: r.node, who: r.group ?? r.user ?? '', isGroup: r.group !== null,
+    often: r.every ? (same ?? 'other') : 'once', until: r.until ? localText(r.until - 1).slice(0, 10) : '', note: r.note ?? '',
+  };
+}
+
+/** What was changed in the form, and nothing else. A form knows minutes: what was not touched stays as it was to the second. */
+export function bookingChange(b: Booking, r: Reservation, zone: string): Record<string, unknown> {
+  const was = bookingOf(r, zone);
+  const from = b.from === was.from ? r.begins : localTime(b.from);
+  const isLong = b.from !== was.from || b.to !== was.to;
+  const forS = b.to === was.to && b.from === was.from ? r.for_s : localTime(b.to) - from;
+  const every = b.often === 'other' ? r.every : (cronOf(b.often, from) ?? null);
+  const isSame = b.gpus.length === was.gpus.length && b.gpus.every((u) => was.gpus.includes(u));
+  return {
+    ...(from !== r.begins ? { from } : {}), ...(isLong && forS !== r.for_s ? { for_s: forS } : {}),
+    ...(b.node !== was.node ? { node: b.node } : {}), ...(isSame && b.node === was.node ? {} : { gpu_ids: b.gpus }),
+    ...(b.who !== was.who || b.isGroup !== was.isGroup ? { [b.isGroup ? 'group' : 'user']: b.who } : {}),
+    ...(every === r.every ? {} : every === null ? { every: '' } : { every, zone }),
+    ...(every !== null && b.until !== was.until ? { until: b.until ? midnight(localTime(`${b.until}T00:00`), 1) : 0 } : {}),
+    ...(b.note !== was.note ? { note: b.note } : {}),
+  };
+}
+
+/** A value of a change in words; undefined: as it stands. */
+export function changeWords(key: string, v: unknown): string | undefined {
+  if (typeof v === 'number') return key === 'for_s' ? duration(v) : `${dayName(v)} ${clock(v, false)}`;
+  if (key === 'every' && typeof v === 'string') return everyWords({ every: v, zone: null });
+  return Array.isArray(v) ? v.map((i) => `GPU ${i}`).join(', ') : undefined;
 }
 
 /** What is wrong with it as far as the page can tell. */
@@ -141,7 +175,7 @@ export function bodyOf(b: Booking, zone: string): Record<string, unknown> {
 }
 
 /** "every weekday at 09:00", or the expression itself. */
-export function everyWords(r: Reservation): string {
+export function everyWords(r: Pick<Reservation, 'every' | 'zone'>): string {
   if (!r.every) return '';
   const m = /^(\d+) (\d+) \* \* (\*|1-5|[0-6])$/.exec(r.every);
   if (!m) return r.every;

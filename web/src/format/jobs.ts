@@ -236,3 +236,10 @@ const FIELDS: [RegExp, keyof Wish][] = [
 export function fieldOf(sentence: string): keyof Wish | undefined {
   return FIELDS.find(([r]) => r.test(sentence.replace(/^["'`]/, '')))?.[1];
 }
+
+/** A command as one would type it into a shell. */
+export function commandText(words: string[]): string {
+  const isShell = words.length === 3 && words[1] === '-c' && /\bsh$/.test(words[0] ?? '');
+  const quoted = (w: string): string => (/^[\w@%+=:,./-]+$/.test(w) ? w : `'${w.replace(/'/g, `'\\''`)}'`);
+  return isShell ? (words[2] ?? '') : words.map(quoted).join(' ');
+}

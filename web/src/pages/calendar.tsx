@@ -4,14 +4,15 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { send, sentence } from '../api/client';
 import type { Gpu, Session } from '../api/types';
-import type { Reservation, Reservations } from '../api/types_work';
-import { Block, blocksOf, blockSentence, bodyOf, Booking, dayName, drawn, everyWords, holder, lengthWords, localText, midnight, Often, Span, spanOf, spanWords, wrongWith } from '../format/calendar';
+import type { Reservation, ReservationEdited, Reservations } from '../api/types_work';
+import { Block, blocksOf, blockSentence, bodyOf, Booking, bookingChange, bookingOf, changeWords, dayName, drawn, everyWords, holder, lengthWords, localText, midnight, Often, Span, spanOf, spanWords, wrongWith } from '../format/calendar';
 import { plural } from '../format/numbers';
 import { day } from '../format/times';
 import { useAsk } from '../live/ask';
 import { useClock, useTopics } from '../live/hooks';
 import { goQuery, href, usePlace } from '../live/route';
 import { store } from '../live/store';
+import { Changes } from '../parts/changes';
 import { say } from '../parts/say';
 import { Busy, PageHead, Problem, Segment, useTitle } from '../parts/small';
 import { Sure } from '../parts/sure';
@@ -92,13 +93,18 @@ function Grid({ span, answer, now, mayReserve, onDrawn, onPick }: { span: Span; 
   );
 }
 
-function BookingForm({ first, isAdmin, onDone }: { first: Booking; isAdmin: boolean; onDone: (made: boolean) => void }): JSX.Element {
+const NAMES: Record<string, string> = { from: 'from', for_s: 'how long', gpu_indices: 'GPUs', every: 'again', zone: 'time zone' };
+const zoneHere = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** of: one that is changed; then what changes is shown first. */
+function BookingForm({ first, of, isAdmin, onDone }: { first: Booking; of?: Reservation; isAdmin: boolean; onDone: (made: boolean) => void }): JSX.Element {
   const [b, setB] = useState(first);
   const [problem, setProblem] = useState('');
   const [isBusy, setBusy] = useState(false);
+  const [told, setTold] = useState<ReservationEdited>();
   const top = useRef<HTMLFormElement>(null);
   useEffect(() => top.current?.scrollIntoView({ block: 'nearest' }), []);
-  const put = (change: Partial<Booking>): void => { setProblem(''); setB((was) => ({ ...was, ...change })); };
+  const put = (change: Partial<Booking>): void => { setProblem(''); setTold(undefined); setB((was) => ({ ...was, ...change })); };
   const toggle = (uuid: string): void => put({ gpus: b.gpus.includes(uuid) ? b.gpus.filter((u) => u !== uuid) : [...b.gpus, uuid] });
   const save = async (e: Event): Promise<void> => {
     e.preventDefault();
@@ -106,22 +112,31 @@ function BookingForm({ first, isAdmin, onDone }: { first: Booking; isAdmin: bool
     if (wrong) return setProblem(wrong);
     setBusy(true);
     try {
-      const made = await send<Reservation>('POST', 'reservations', bodyOf(b, Intl.DateTimeFormat().resolvedOptions().timeZone));
-      say(`Reservation ${made.id} is made.`);
+      if (of && !told) {
+        setTold(await send<ReservationEdited>('PUT', `reservations/${of.id}?dry_run=1`, bookingChange(b, of, zoneHere())));
+        setBusy(false);
+        return;
+      }
+      if (of) await send('PUT', `reservations/${of.id}`, bookingChange(b, of, zoneHere()));
+      const made = of ?? await send<Reservation>('POST', 'reservations', bodyOf(b, zoneHere()));
+      say(`Reservation ${made.id} is ${of ? 'changed' : 'made'}.`);
       onDone(true);
     } catch (err) {
       setProblem(sentence(err));
+      setTold(undefined);
       setBusy(false);
     }
   };
+  const title = of ? `Edit reservation ${of.id}` : 'New reservation';
+  const verb = !of ? (isBusy ? 'Reserving…' : 'Reserve') : told ? (isBusy ? 'Changing…' : `Change reservation ${of.id}`) : isBusy ? 'Asking…' : 'Show what changes';
   const nodes = store.nodes();
   return (
-    <form class="panel editor booking" ref={top} onSubmit={(e) => void save(e)} aria-label="New reservation">
-      <h2>New reservation</h2>
+    <form class="panel editor booking" ref={top} onSubmit={(e) => void save(e)} aria-label={title}>
+      <h2>{title}</h2>
       <div class="fields">
         <label>From<input id="book-from" type="datetime-local" required value={b.from} onInput={(e) => put({ from: e.currentTarget.value })} /></label>
         <label>To<input id="book-to" type="datetime-local" required value={b.to} onInput={(e) => put({ to: e.currentTarget.value })} /></label>
-        <label>How often<select id="book-often" value={b.often} onChange={(e) => put({ often: e.currentTarget.value as Often })}>{OFTEN.map((o) => <option key={o.key} value={o.key}>{o.name}</option>)}</select></label>
+        <label>How often<select id="book-often" value={b.often} onChange={(e) => put({ often: e.currentTarget.value as Often })}>{OFTEN.map((o) => <option key={o.key} value={o.key}>{o.name}</option>)}{first.often === 'other' && of && <option value="other">{everyWords(of)}</option>}</select></label>
         {b.often !== 'once' && <label>Last day <small>(may be empty)</small><input id="book-until" type="date" value={b.until} onInput={(e) => put({ until: e.currentTarget.value })} /></label>}
       </div>
       <fieldset class="members"><legend>GPUs{nodes.length > 1 ? ` of ${b.node}` : ''}</legend>
@@ -134,14 +149,15 @@ function BookingForm({ first, isAdmin, onDone }: { first: Booking; isAdmin: bool
         <label>What for <small>(may be empty)</small><input id="book-note" value={b.note} maxLength={120} onInput={(e) => put({ note: e.currentTarget.value })} /></label>
       </div>
       {problem && <Problem>{problem}</Problem>}
-      <div class="buttons"><button type="submit" class="main" disabled={isBusy}>{isBusy ? 'Reserving…' : 'Reserve'}</button><button type="button" onClick={() => onDone(false)}>Cancel</button></div>
+      {told && <Changes changes={told.changes} sub={told.reservation.next ? `next ${spanWords(told.reservation.next.from, told.reservation.next.to)}` : ''} words={changeWords} names={NAMES} />}
+      <div class="buttons"><button type="submit" class="main" disabled={isBusy || told?.changes.length === 0}>{verb}</button><button type="button" onClick={() => onDone(false)}>Cancel</button></div>
     </form>
   );
 }
 
 const STATES = { ahead: 'ahead', now: 'now', unused: 'unused', over: 'over' } as const;
 
-function List({ all, picked, onProblem, again }: { all: Reservation[]; picked: number | undefined; onProblem: (text: string) => void; again: () => void }): JSX.Element {
+function List({ all, picked, onEdit, onProblem, again }: { all: Reservation[]; picked: number | undefined; onEdit: (r: Reservation) => void; onProblem: (text: string) => void; again: () => void }): JSX.Element {
   const rows = all.filter((r) => r.state !== 'over').sort((a, b) => (a.next?.from ?? 0) - (b.next?.from ?? 0));
   return (
     <section class="panel" aria-label="Reservations">
@@ -159,7 +175,7 @@ function List({ all, picked, onProblem, again }: { all: Reservation[]; picked: n
                 <td data-label="How long">{lengthWords(r)}</td>
                 <td data-label="Again">{everyWords(r)}{r.until ? ` until ${day(r.until - 1)}` : ''}</td>
                 <td data-label="State"><span class={`jobstate ${r.state === 'now' ? 'running' : 'waiting'}`} data-state={r.state}>{STATES[r.state]}</span></td>
-                <td class="num">{r.may_cancel && <Sure name="Take back" label={`Take back reservation ${r.id}`} ask="Really take it back" onProblem={onProblem} act={async () => { await send('DELETE', `reservations/${r.id}`); say(`Reservation ${r.id} is taken back.`); again(); }} />}</td>
+                <td class="num">{r.may_cancel && <span class="acts"><button type="button" aria-label={`Edit reservation ${r.id}`} onClick={() => onEdit(r)}>Edit</button><Sure name="Take back" label={`Take back reservation ${r.id}`} ask="Really take it back" onProblem={onProblem} act={async () => { await send('DELETE', `reservations/${r.id}`); say(`Reservation ${r.id} is taken back.`); again(); }} /></span>}</td>
               </tr>))}</tbody>
           </table>
         </div>
@@ -177,7 +193,7 @@ export function Calendar({ who }: { who: Session['user'] }): JSX.Element {
   const now = useClock(10);
   const { query } = usePlace();
   const [problem, setProblem] = useState('');
-  const [booking, setBooking] = useState<Booking>();
+  const [booking, setBooking] = useState<{ first: Booking; of?: Reservation }>();
   const [picked, setPicked] = useState<number>();
   const isWeek = (query.get('span') ?? (isNarrow() ? 'day' : 'week')) === 'week';
   const step = Math.max(-52, Math.min(366, Math.trunc(Number(query.get('step') ?? 0)) || 0));
@@ -187,7 +203,7 @@ export function Calendar({ who }: { who: Session['user'] }): JSX.Element {
   const isAdmin = answer.hours_left === null;
   const mayReserve = isAdmin || (answer.hours_left ?? 0) > 0;
   const move = (by: number): void => goQuery((q) => (step + by === 0 ? q.delete('step') : q.set('step', String(step + by))), true);
-  const book = (gpus: Gpu[], from: number, to: number): void => setBooking({ from: localText(Math.max(from, now)), to: localText(to), gpus: gpus.map((g) => g.uuid), node: gpus[0]?.node ?? store.nodes()[0]?.name ?? '', who: isAdmin ? (who?.name ?? '') : '', isGroup: false, often: 'once', until: '', note: '' });
+  const book = (gpus: Gpu[], from: number, to: number): void => setBooking({ first: { from: localText(Math.max(from, now)), to: localText(to), gpus: gpus.map((g) => g.uuid), node: gpus[0]?.node ?? store.nodes()[0]?.name ?? '', who: isAdmin ? (who?.name ?? '') : '', isGroup: false, often: 'once', until: '', note: '' } });
   const nextHour = Math.ceil(now / 3600) * 3600;
   const pick = (id: number): void => {
     setPicked(id);
@@ -203,9 +219,9 @@ export function Calendar({ who }: { who: Session['user'] }): JSX.Element {
       </PageHead>
       {(problem || trouble) && <Problem>{problem || trouble}</Problem>}
       {!isAdmin && <p class="dim">{mayReserve ? `You may reserve ${answer.hours_left} more GPU hours of the next seven days.` : 'Only administrators reserve here.'}</p>}
-      {booking && <BookingForm key={`${booking.from} ${booking.to} ${booking.gpus.join()}`} first={booking} isAdmin={isAdmin} onDone={(made) => { setBooking(undefined); if (made) again(); }} />}
+      {booking && <BookingForm key={`${booking.of?.id ?? ''} ${booking.first.from} ${booking.first.to} ${booking.first.gpus.join()}`} {...booking} isAdmin={isAdmin} onDone={(made) => { setBooking(undefined); if (made) again(); }} />}
       <Grid span={span} answer={answer} now={now} mayReserve={mayReserve} onDrawn={book} onPick={pick} />
-      <List all={answer.reservations} picked={picked} onProblem={setProblem} again={again} />
+      <List all={answer.reservations} picked={picked} onEdit={(r) => setBooking({ first: bookingOf(r, zoneHere()), of: r })} onProblem={setProblem} again={again} />
     </>
   );
 }

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { get, send, sentence } from '../api/client';
 import type { Queue, QueueGpu } from '../api/types';
-import type { ContainerChange, ContainerSpec, Image } from '../api/types_work';
+import type { Change, ContainerSpec, Image } from '../api/types_work';
 import { changeOf, fieldOf, NO_WISH, specOf, Wish, wishOf } from '../format/containers';
 import { bytes } from '../format/numbers';
 import { ago } from '../format/times';
@@ -12,6 +12,7 @@ import { useAsk } from '../live/ask';
 import { useClock, useTopics } from '../live/hooks';
 import { go, href, usePlace } from '../live/route';
 import { store } from '../live/store';
+import { Changes, NoChanges } from '../parts/changes';
 import { say } from '../parts/say';
 import { Busy, PageHead, Problem, Segment, useTitle } from '../parts/small';
 import { WorkTabs } from '../parts/work_tabs';
@@ -135,20 +136,7 @@ function AddForm({ nodes }: { nodes: { name: string }[] }): JSX.Element {
   );
 }
 
-function Difference({ changes, restarts, name }: { changes: ContainerChange[]; restarts: boolean; name: string }): JSX.Element {
-  const shown = (v: string | null): JSX.Element => (v === null ? <span class="dim">none</span> : <code>{v || '""'}</code>);
-  return (
-    <section class="panel" aria-label="What changes" aria-live="polite">
-      <header><h2>What changes</h2><p class="sub">{restarts ? `${name} is stopped and started anew; if that fails, it is put back` : `${name} is made anew; it stays stopped`}</p></header>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Changes as a table"><table class="jobs changes">
-        <thead><tr><th>What</th><th>From</th><th>To</th></tr></thead>
-        <tbody>{changes.map((c, i) => <tr key={i}><td>{c.key.replace('.', ': ')}</td><td data-label="From" class="was">{shown(c.from)}</td><td data-label="To" class="is">{shown(c.to)}</td></tr>)}</tbody>
-      </table></div>
-    </section>
-  );
-}
-
-type Told = { changes: ContainerChange[]; restarts: boolean };
+type Told = { changes: Change[]; restarts: boolean };
 
 export function ContainerEdit({ id }: { id: string }): JSX.Element {
   const { query } = usePlace();
@@ -193,8 +181,8 @@ export function ContainerEdit({ id }: { id: string }): JSX.Element {
           <Rest {...fields} />
           <div class="buttons"><button type="submit" class={told ? '' : 'main'} disabled={isBusy}>{isBusy && !told ? 'Asking…' : 'Show what changes'}</button></div>
         </form>
-        {told ? <div><Difference changes={told.changes} restarts={told.restarts} name={was.name} /><p class="buttons"><button type="button" class="main" disabled={isBusy} onClick={() => void step(false)}>{isBusy ? 'Changing…' : `Change ${was.name}`}</button></p></div>
-          : <section class="panel foretold" aria-label="What changes"><header><h2>What changes</h2></header><p class="empty">Shown before anything is done.</p></section>}
+        {told ? <div><Changes changes={told.changes} sub={told.restarts ? `${was.name} is stopped and started anew; if that fails, it is put back` : `${was.name} is made anew; it stays stopped`} /><p class="buttons"><button type="button" class="main" disabled={isBusy} onClick={() => void step(false)}>{isBusy ? 'Changing…' : `Change ${was.name}`}</button></p></div>
+          : <NoChanges />}
       </div>
     </>
   );

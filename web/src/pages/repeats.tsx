@@ -6,24 +6,17 @@ import type { Session } from '../api/types';
 import type { Repeat, RepeatTimes } from '../api/types_work';
 import { JOB_SIGNS, mayControl } from '../format/jobs';
 import { duration, plural } from '../format/numbers';
-import { NO_REPEAT, repeatField, repeatSpec, RepeatWish, SLOT_SIGNS, slotMood, slotWords, whenWords, zoned } from '../format/repeats';
+import { mayEdit, NO_REPEAT, repeatField, repeatSpec, RepeatWish, SLOT_SIGNS, slotMood, slotWords, whenWords } from '../format/repeats';
 import { useAsk } from '../live/ask';
 import { go, href } from '../live/route';
+import { Field, FieldOf, OVERLAPS, RuleFields, Times } from '../parts/repeat_form';
 import { say } from '../parts/say';
-import { Busy, PageHead, Problem, Segment, useTitle } from '../parts/small';
+import { Busy, PageHead, Problem, useTitle } from '../parts/small';
 import { Sure } from '../parts/sure';
 import { WorkTabs } from '../parts/work_tabs';
 
 const WAIT_MS = 300; // after the last key
 const STRIP = 40;
-const OVERLAPS: Record<RepeatWish['overlap'], string> = {
-  skip: 'a time is left out while the job before runs', queue: 'its job waits for the one before', cancel: 'the job before is ended',
-};
-
-function Times({ next }: { next: Repeat['next'] }): JSX.Element {
-  return next.length ? <ol class="times">{next.map((n) => <li key={n.at}>{zoned(n.local)}</li>)}</ol> : <p class="empty">none any more</p>;
-}
-
 function Strip({ r }: { r: Repeat }): JSX.Element {
   const slots = r.slots.slice(0, STRIP).reverse();
   if (!slots.length) return <p class="dim">it has not come yet</p>;
@@ -39,7 +32,7 @@ function Strip({ r }: { r: Repeat }): JSX.Element {
   );
 }
 
-function Acts({ r, onProblem, again }: { r: Repeat; onProblem: (text: string) => void; again: () => void }): JSX.Element {
+function Acts({ r, mayEdit, onProblem, again }: { r: Repeat; mayEdit: boolean; onProblem: (text: string) => void; again: () => void }): JSX.Element {
   const [isBusy, setBusy] = useState(false);
   const act = async (verb: string, done: (got: { job?: number }) => string): Promise<void> => {
     setBusy(true);
@@ -55,6 +48,7 @@ function Acts({ r, onProblem, again }: { r: Repeat; onProblem: (text: string) =>
   const pause = r.state === 'paused' ? 'resume' : 'pause';
   return (
     <span class="acts">
+      {mayEdit && <a class="button" href={href(`repeats/${r.id}/edit`)} aria-label={`Edit ${r.name}`}>Edit</a>}
       {(r.state === 'on' || r.state === 'paused') && (
         <button type="button" disabled={isBusy} aria-label={`${pause === 'pause' ? 'Pause' : 'Resume'} ${r.name}`} onClick={() => void act(pause, () => (pause === 'pause' ? `${r.name} is paused.` : `${r.name} goes on.`))}>{pause === 'pause' ? 'Pause' : 'Resume'}</button>)}
       <button type="button" disabled={isBusy} aria-label={`Run ${r.name} now`} onClick={() => void act('run', (got) => `Job ${got.job} is in the queue.`)}>Run now</button>
@@ -68,7 +62,7 @@ function One({ r, who, onProblem, again }: { r: Repeat; who: Session['user']; on
   return (
     <section class="panel repeat" aria-label={`Repeat ${r.name}`} data-repeat={r.id}>
       <header class="wrap"><h2>{r.name}</h2><span class={`jobstate ${mood}`} data-state={r.state}><span aria-hidden="true">{JOB_SIGNS[mood]}</span> {r.state}</span>
-        <p class="sub">{r.user} · <code>{whenWords(r)}</code></p><span class="spacer" />{mayControl(r, who) && <Acts r={r} onProblem={onProblem} again={again} />}</header>
+        <p class="sub">{r.user} · <code>{whenWords(r)}</code></p><span class="spacer" />{mayControl(r, who) && <Acts r={r} mayEdit={mayEdit(r, who)} onProblem={onProblem} again={again} />}</header>
       {r.problem && <p class="wrong">{r.problem}</p>}
       <div class="twice">
         <div><h3>Next</h3><Times next={r.next} /></div>
@@ -110,27 +104,6 @@ function useTimes(w: RepeatWish): { times?: RepeatTimes; problem?: string } {
   return told;
 }
 
-interface FieldProps {
-  of: 'command' | 'name' | 'gpus' | 'when' | 'zone' | 'late';
-  name: string;
-  hint?: string;
-  placeholder?: string;
-  w: RepeatWish;
-  wrong: string | undefined;
-  put: (change: Partial<RepeatWish>) => void;
-}
-
-function Field({ of, name, hint, placeholder, w, wrong, put }: FieldProps): JSX.Element {
-  const id = `repeat-${of}`;
-  return (
-    <div class="field">
-      <label for={id}>{name}</label>
-      <input id={id} value={w[of]} placeholder={placeholder} spellcheck={false} aria-invalid={wrong ? 'true' : undefined} aria-describedby={wrong ? `${id}-wrong` : hint ? `${id}-hint` : undefined} onInput={(e) => put({ [of]: e.currentTarget.value })} />
-      {wrong ? <span class="wrong" id={`${id}-wrong`}>{wrong}</span> : hint && <span class="hint" id={`${id}-hint`}>{hint}</span>}
-    </div>
-  );
-}
-
 export function RepeatNew(): JSX.Element {
   useTitle('New repeat');
   const [w, setWish] = useState<RepeatWish>(NO_REPEAT);
@@ -140,7 +113,7 @@ export function RepeatNew(): JSX.Element {
   const put = (change: Partial<RepeatWish>): void => { setProblem(''); setWish((old) => ({ ...old, ...change })); };
   const said = problem || told.problem || '';
   const at = said ? repeatField(said) : undefined;
-  const field = (of: FieldProps['of']): Pick<FieldProps, 'of' | 'w' | 'wrong' | 'put'> => ({ of, w, put, wrong: at === of ? said : undefined });
+  const field: FieldOf = (of) => ({ of, w, put, wrong: at === of ? said : undefined });
   const submit = async (e: Event): Promise<void> => {
     e.preventDefault();
     setBusy(true);
@@ -160,14 +133,8 @@ export function RepeatNew(): JSX.Element {
       <div class="submit">
         <form class="panel" onSubmit={(e) => void submit(e)} aria-label="Repeat">
           <Field {...field('command')} name="Command" hint="as in a shell" placeholder="python evaluate.py" />
-          <div class="fields"><Field {...field('name')} name="Name" hint="made of the command when empty" /><Field {...field('gpus')} name="GPUs" /></div>
-          <fieldset><legend>When</legend>
-            <Segment label="How it is said" value={w.kind} onPick={(kind) => put({ kind, when: kind === 'cron' ? '0 3 * * *' : `R/${new Date(Date.now() + 86400e3).toISOString().slice(0, 10)}T03:00:00/P1D` })} options={[{ key: 'cron', name: 'Cron' }, { key: 'interval', name: 'ISO 8601' }]} />
-            <div class="fields"><Field {...field('when')} name={w.kind === 'cron' ? 'Expression' : 'Interval'} hint={w.kind === 'cron' ? 'minute hour day month weekday, or @daily' : 'R5/START/PT12H: five times; R/ goes on'} /><Field {...field('zone')} name="Time zone" hint="the server's own when empty" placeholder="Europe/Berlin" /></div>
-          </fieldset>
-          <div class="fields"><Field {...field('late')} name="Made good for" hint="after that a time counts as missed" />
-            <div class="field"><label for="repeat-overlap">While the job before runs</label>
-              <select id="repeat-overlap" value={w.overlap} onChange={(e) => put({ overlap: e.currentTarget.value as RepeatWish['overlap'] })}>{Object.entries(OVERLAPS).map(([k, text]) => <option key={k} value={k}>{k}: {text}</option>)}</select></div></div>
+          <div class="fields"><Field {...field('name')} name="Name" hint="made of the command when empty" /><Field {...field('gpus')} name="GPUs" /><Field {...field('timeLimit')} name="Time limit" hint="2h; none when empty" /></div>
+          <RuleFields w={w} put={put} field={field} />
           <div class="buttons"><button type="submit" class="main" disabled={isBusy || !!told.problem || !w.command.trim()}>{isBusy ? 'Handing in…' : 'Repeat it'}</button></div>
         </form>
         <section class="panel foretold" aria-label="Next five times" aria-live="polite">

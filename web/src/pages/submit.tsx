@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren, JSX } from 'preact';
 import { ApiError, get, isAbort, send, sentence } from '../api/client';
 import type { Job, Trial } from '../api/types';
-import { fieldOf, NO_WISH, specOf, startsIn, Wish } from '../format/jobs';
+import { commandText, fieldOf, NO_WISH, specOf, startsIn, Wish } from '../format/jobs';
 import { duration } from '../format/numbers';
 import { clock } from '../format/times';
 import { useClock, useTopics } from '../live/hooks';
@@ -111,10 +111,8 @@ function WhichGpus({ wish, put, children }: { wish: Wish; put: (change: Partial<
 /** A job that is to be run again: its own words, back in the form. */
 async function wishOf(id: string): Promise<Partial<Wish>> {
   const j = await get<Job>(`jobs/${id}`);
-  const isShell = j.command.length === 3 && j.command[1] === '-c' && /\bsh$/.test(j.command[0] ?? '');
-  const quoted = (w: string): string => (/^[\w@%+=:,./-]+$/.test(w) ? w : `'${w.replace(/'/g, `'\\''`)}'`);
   return {
-    command: isShell ? (j.command[2] ?? '') : j.command.map(quoted).join(' '), name: j.name, image: j.image ?? '', gpus: String(j.gpus),
+    command: commandText(j.command), name: j.name, image: j.image ?? '', gpus: String(j.gpus),
     which: j.scope.length ? 'these' : 'any', chosen: j.scope, all: j.scope.length === j.gpus, array: j.array ?? '',
     timeLimit: j.time_limit_s === null ? '' : `${Math.round(j.time_limit_s)}s`, priority: j.priority ? String(j.priority) : '', retries: j.retries ? String(j.retries) : '',
     memory: j.memory_bytes ? String(j.memory_bytes) : '', share: j.share_bytes ? String(j.share_bytes) : '',
