@@ -4,18 +4,21 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "client/begin.h"
 #include "client/output.h"
 #include "model/job.h"
+#include "model/size.h"
 
 struct wish {
     bool json;
-    const char *trace, *times;
+    const char *trace, *times, *gpu_memory;
     double nodes, gpus_per_node;
-    struct flag_list policies;
+    struct flag_list policies, reserves;
 };
 
 static int pick_policies(const struct flag_list *names, struct simulate_view *v, struct error *e) {
@@ -44,21 +47,43 @@ static int check(const struct wish *w, struct simulate_view *v, struct error *e)
         return fail(e, -EINVAL, "--trace: needs --nodes and --gpus-per-node: on what it is to be played");
     if (w->nodes != (uint32_t)w->nodes || w->gpus_per_node != (uint32_t)w->gpus_per_node)
         return fail(e, -EINVAL, "--nodes, --gpus-per-node: must be whole numbers");
+    r = w->gpu_memory ? size_parse(w->gpu_memory, &v->setup.gpu_bytes, e) : 0;
+    if (r < 0) return fail_in(e, -EINVAL, "--gpu-memory");
     v->setup.nodes = (uint32_t)w->nodes;
     v->setup.gpus_per_node = (uint32_t)w->gpus_per_node;
     v->setup.is_known = w->times && strcmp(w->times, "known") == 0;
     return 0;
 }
 
-static int load(const struct wish *w, const char *dir, struct simulate_view *v, struct trace *ret, struct error *e) {
+static int load_csv(const char *path, struct simulate_view *v, struct trace *ret, struct error *e) {
     AUTO(buf_done) struct buf bytes = {0};
-    if (!w->trace) return simulate_history(dir, v, ret, e);
-    const char *slash = strrchr(w->trace, '/');
-    v->source = slash ? slash + 1 : w->trace;
-    int r = file_read(w->trace, TRACE_BYTES_MAX, &bytes, e);
+    const char *slash = strrchr(path, '/');
+    v->source = slash ? slash + 1 : path;
+    int r = file_read(path, TRACE_BYTES_MAX, &bytes, e);
     if (r < 0) return r;
     r = trace_read_csv(ret, bytes.s, bytes.len, e);
-    return r < 0 ? fail_in(e, r, "%s", w->trace) : 0;
+    if (r < 0) return fail_in(e, r, "%s", path);
+    bool has_memory = v->setup.gpu_bytes > 0;
+    for (uint32_t i = 0; i < ret->jobs && !has_memory; i++)
+        if (ret->job[i].share_bytes || ret->job[i].memory_bytes)
+            return fail(e, -EINVAL, "%s: jobs ask for memory of GPUs: say with --gpu-memory how much each has", path);
+    return 0;
+}
+
+/* Where FROM of --reserve is counted from: the first submission, or for this machine's own days midnight before it. */
+static int64_t zero_of(const struct simulate_view *v) {
+    int64_t zero_s = v->trace->zero_ns / NS_PER_S;
+    time_t at = (time_t)zero_s;
+    struct tm tm;
+    if (!v->has_truth || !localtime_r(&at, &tm)) return zero_s;
+    return zero_s - tm.tm_hour * 3600 - tm.tm_min * 60 - tm.tm_sec;
+}
+
+static int load(const struct wish *w, const char *dir, struct simulate_view *v, struct trace *ret, struct error *e) {
+    int r = w->trace ? load_csv(w->trace, v, ret, e) : simulate_history(dir, v, ret, e);
+    for (size_t i = 0; r >= 0 && i < w->reserves.count; i++) r = simulate_reserve(v, w->reserves.of[i], zero_of(v), e);
+    simulate_reserves_order(v);
+    return r;
 }
 
 static int play(struct simulate_view *v, struct error *e) {
@@ -68,9 +93,23 @@ static int play(struct simulate_view *v, struct error *e) {
         s.policy = v->policy[i];
         r = simulate(v->trace, &s, &v->result[i], e);
     }
-    if (r >= 0 && v->result[0].jobs == 0)
-        return fail(e, -EINVAL, "every job asks for more GPUs than the %u that a machine has", v->setup.gpus_per_node);
-    return r;
+    if (r < 0) return r;
+    if (v->has_truth) simulate_truth(v->trace, &v->setup, &v->truth);
+    const struct simulate_result *first = &v->result[0];
+    for (int o = 0; o < SIMULATE_OUT_COUNT && !first->jobs; o++)
+        if (first->out[o])
+            return fail(e, -EINVAL, "every job is left out: %u %s", first->out[o], simulate_out_texts[o]);
+    return 0;
+}
+
+static void use_settings(const struct settings *s, struct simulate_view *v) {
+    v->is_set = &plan_policies[s->jobs_policy];
+    v->setup.half_life_h = s->jobs_fair_half_life_h;
+    v->setup.fair_wait_ns = (int64_t)(s->jobs_fair_wait_h * 3600e9);
+    v->setup.user_gpus = s->jobs_user_gpus;
+    v->setup.user_gpu_hours = s->jobs_user_gpu_hours;
+    v->setup.unused_s = 60LL * s->reserve_unused_min;
+    v->setup.ahead_s = (int64_t)(s->reserve_ahead_h * 3600);
 }
 
 static int run(const struct command *self, int argc, char **argv) {
@@ -82,7 +121,9 @@ static int run(const struct command *self, int argc, char **argv) {
         {.name = "times",         .kind = FLAG_TEXT,   .into = &w.times},
         {.name = "nodes",         .kind = FLAG_NUMBER, .into = &w.nodes,         .min = 1, .max = 10000},
         {.name = "gpus-per-node", .kind = FLAG_NUMBER, .into = &w.gpus_per_node, .min = 1, .max = JOB_GPUS_MAX},
+        {.name = "gpu-memory",    .kind = FLAG_TEXT,   .into = &w.gpu_memory},
         {.name = "policy",        .kind = FLAG_LIST,   .into = &w.policies},
+        {.name = "reserve",       .kind = FLAG_LIST,   .into = &w.reserves},
     };
     /* clang-format on */
     AUTO(buf_done) struct buf out = {0};
@@ -95,8 +136,7 @@ static int run(const struct command *self, int argc, char **argv) {
     int r = check(&w, &v, &e);
     if (r < 0) return command_fail(self, &e, EXIT_INPUT);
     if (*loaded.warning) output_note(loaded.warning);
-    v.setup.half_life_h = loaded.values.jobs_fair_half_life_h;
-    v.setup.fair_wait_ns = (int64_t)(loaded.values.jobs_fair_wait_h * 3600e9);
+    use_settings(&loaded.values, &v);
     r = load(&w, loaded.values.dir, &v, &trace, &e);
     if (r >= 0) r = play(&v, &e);
     if (r >= 0 && w.json) {
@@ -107,6 +147,9 @@ static int run(const struct command *self, int argc, char **argv) {
         simulate_chart(&v, &screen, &out);
     }
     for (size_t i = 0; i < v.results; i++) simulate_done(&v.result[i]);
+    simulate_done(&v.truth);
+    simulate_machines_done(&v.machines);
+    simulate_reserves_done(&v.reserves);
     return r < 0 ? command_fail(self, &e, r == -EINVAL ? EXIT_INPUT : error_exit_code(r)) : output_exit(&out);
 }
 
@@ -116,7 +159,8 @@ const struct command command_simulate = {
     .run = run,
     .help =
         "usage: gpumgr simulate [--trace FILE --nodes N --gpus-per-node N] [--policy NAME]... [--times past|known]\n"
-        "                       [--json] [--dir DIR]\n"
+        "                       [--jobs.user_gpus N] [--jobs.user_gpu_hours H] [--reserve WISH]... [--json] [--dir "
+        "DIR]\n"
         "\n"
         "Plays jobs through, by the code that schedules, under each policy, and shows waits, ends, use of the GPUs "
         "and\n"
@@ -125,14 +169,26 @@ const struct command command_simulate = {
         "same bytes.\n"
         "\n"
         "  --trace FILE         jobs as CSV with columns user, gpus, submit_min, duration_min and, where it has them,\n"
-        "                       deadline_min (after the submission), limit_min, priority, name; _s for seconds.\n"
-        "                       Without it: the jobs that this machine's server remembers, on its own GPUs\n"
+        "                       deadline_min (after the submission), limit_min, share_gib, memory_gib, priority, "
+        "name,\n"
+        "                       job, after; _s for seconds. Without it: the jobs that this machine's server\n"
+        "                       remembers, on its own GPUs, beside what really was\n"
         "  --nodes N            how many machines\n"
         "  --gpus-per-node N    and how many GPUs each has\n"
+        "  --gpu-memory SIZE    of each, as 80GiB: needed where jobs of a file ask for memory\n"
         "  --policy NAME        fair (usual), fifo, backfill, edf, sjf; may be given again (all of them)\n"
         "  --times past|known   what the queue knows of a job's time: what the like of it took before, as in real "
         "life\n"
         "                       (past), or all\n"
+        "  --jobs.user_gpus N, --jobs.user_gpu_hours H\n"
+        "                       what a user may have at once, and in seven days: as these settings, which count here "
+        "unless\n"
+        "                       others are given; 0: no limit\n"
+        "  --reserve \"USER GPUS FROM FOR [EVERY]\"\n"
+        "                       and what if these were reserved: \"ada 2 9h 4h 1d\" is every day, from 9 hours after "
+        "the\n"
+        "                       first submission (of a machine's own days: after midnight) for 4 hours; may be given "
+        "again\n"
         "  --json               figures and curves as JSON\n"
         "  --dir DIR            the instance whose history it is\n"
         "\n"

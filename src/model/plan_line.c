@@ -225,13 +225,13 @@ static void lane_join(struct plan_line *l, struct line_class *c, uint32_t user, 
     c->lane = plan_grow(c->lane, &c->lane_cap, user + 1u, sizeof *c->lane);
     for (; c->lanes <= user; c->lanes++) c->lane[c->lanes] = (struct line_lane){.first = PLAN_NONE, .last = PLAN_NONE};
     struct line_lane *lane = &c->lane[user];
-    l->next[job] = PLAN_NONE;
-    l->prev[job] = lane->last;
-    if (lane->last == PLAN_NONE)
-        lane->first = job;
-    else
-        l->next[lane->last] = job;
-    lane->last = job;
+    uint32_t before = lane->last; /* one that had to wait for another may come later than its number says */
+    while (before != PLAN_NONE && before > job) before = l->prev[before];
+    uint32_t behind = before == PLAN_NONE ? lane->first : l->next[before];
+    l->next[job] = behind;
+    l->prev[job] = before;
+    *(before == PLAN_NONE ? &lane->first : &l->next[before]) = job;
+    *(behind == PLAN_NONE ? &lane->last : &l->prev[behind]) = job;
 }
 
 static void places(struct plan_line *l, uint32_t job) {

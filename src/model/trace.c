@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "model/likes.h"
-#include "model/plan.h"
 
 void trace_done(struct trace *t) {
-    for (uint32_t i = 0; i < t->users; i++) free(t->user[i]);
-    free(t->user);
-    free(t->user_at);
+    names_done(&t->users);
+    buf_done(&t->unused);
+    free(t->list);
     free(t->job);
     *t = (struct trace){0};
 }
@@ -24,53 +22,28 @@ static void *grow(void *array, size_t *cap, size_t need, size_t size) {
     return array;
 }
 
-/* ---- users ---- */
-
-static uint32_t *place_of(const struct trace *t, const char *name, size_t len) {
-    uint64_t h = 1469598103934665603ull;
-    for (size_t i = 0; i < len; i++) h = (h ^ (uint8_t)name[i]) * 1099511628211ull;
-    for (size_t at = h % t->table_cap;; at = (at + 1) % t->table_cap) {
-        uint32_t u = t->user_at[at];
-        if (u == PLAN_NONE || (strlen(t->user[u]) == len && memcmp(t->user[u], name, len) == 0)) return &t->user_at[at];
-    }
-}
-
-static void table_make(struct trace *t, size_t cap) {
-    free(t->user_at);
-    t->table_cap = cap;
-    t->user_at = malloc(cap * sizeof *t->user_at);
-    if (!t->user_at) abort();
-    for (size_t i = 0; i < cap; i++) t->user_at[i] = PLAN_NONE;
-    for (uint32_t u = 0; u < t->users; u++) *place_of(t, t->user[u], strlen(t->user[u])) = u;
-}
-
 int trace_user(struct trace *t, const char *name, size_t len, uint32_t *ret, struct error *e) {
-    if (!t->table_cap) table_make(t, 64);
-    uint32_t *at = place_of(t, name, len);
-    if (*at == PLAN_NONE) {
-        if (t->users >= TRACE_USERS_MAX) return fail(e, -E2BIG, "there are more than %u users", TRACE_USERS_MAX);
-        t->user = grow(t->user, &t->user_cap, t->users + 1u, sizeof *t->user);
-        char *copy = malloc(len + 1);
-        if (!copy) abort();
-        memcpy(copy, name, len);
-        copy[len] = 0;
-        t->user[t->users] = copy;
-        *at = t->users++;
-        *ret = t->users - 1;
-        if (t->users * 2u > t->table_cap) table_make(t, t->table_cap * 2);
-        return 0;
-    }
-    *ret = *at;
+    uint32_t user = names_put(&t->users, name, len, TRACE_USERS_MAX);
+    if (user == NAMES_FULL) return fail(e, -E2BIG, "there are more than %u users", TRACE_USERS_MAX);
+    *ret = user;
     return 0;
 }
-
-/* ---- jobs ---- */
 
 int trace_add(struct trace *t, const struct trace_job *j, struct error *e) {
     if (t->jobs >= TRACE_JOBS_MAX) return fail(e, -E2BIG, "there are more than %u jobs", TRACE_JOBS_MAX);
     t->job = grow(t->job, &t->job_cap, t->jobs + 1u, sizeof *t->job);
-    t->job[t->jobs++] = *j;
+    struct trace_job *mine = &t->job[t->jobs];
+    *mine = *j;
+    mine->number = t->jobs++;
+    if (mine->array == TRACE_NONE) mine->array = mine->number;
+    t->shares += j->share_bytes > 0;
+    t->afters += j->after_len > 0;
     return 0;
+}
+
+void trace_list_add(struct trace *t, uint32_t number) {
+    t->list = grow(t->list, &t->list_cap, t->list_len + 1u, sizeof *t->list);
+    t->list[t->list_len++] = number;
 }
 
 /* Stable: those of one moment stay as they stood. */
@@ -85,15 +58,31 @@ static void merge_sort(struct trace_job *job, struct trace_job *room, uint32_t n
         job[i] = a < half && (b >= n || room[a].submit_ns <= room[b].submit_ns) ? room[a++] : room[b++];
 }
 
+/* From numbers to places. */
+static void places_find(struct trace *t) {
+    uint32_t *place = malloc(t->jobs * sizeof *place);
+    if (!place) abort();
+    for (uint32_t i = 0; i < t->jobs; i++) place[t->job[i].number] = i;
+    for (uint32_t i = 0; i < t->jobs; i++) {
+        struct trace_job *j = &t->job[i];
+        j->array = place[j->array];
+        for (uint32_t k = 0; k < j->after_len; k++) t->list[j->after_at + k] = place[t->list[j->after_at + k]];
+    }
+    free(place);
+}
+
 void trace_order(struct trace *t) {
     if (!t->jobs) return;
     struct trace_job *room = malloc(t->jobs * sizeof *room);
     if (!room) abort();
     merge_sort(t->job, room, t->jobs);
     free(room);
-    int64_t first = t->job[0].submit_ns;
+    places_find(t);
+    t->zero_ns = t->job[0].submit_ns;
     for (uint32_t i = 0; i < t->jobs; i++) {
-        t->job[i].submit_ns -= first;
-        if (t->job[i].finish_by_ns) t->job[i].finish_by_ns -= first;
+        struct trace_job *j = &t->job[i];
+        j->submit_ns -= t->zero_ns;
+        j->start_ns -= j->start_ns >= 0 ? t->zero_ns : 0;
+        if (j->finish_by_ns) j->finish_by_ns -= t->zero_ns;
     }
 }

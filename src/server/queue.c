@@ -275,7 +275,7 @@ static int load_work(struct sql *db, void *ctx, struct error *e) {
     struct past_load past = {.queue = ctx};
     const struct queue_reader likes = {.ctx = &past, .job = past_job, .run = past_run};
     const struct queue_ask ask = {.states = BIT(JOB_DONE), .limit = PAST_LOADED, .runs_most = 1};
-    int r = queue_store_read(db, clock_real_ns() / HOUR_NS - QUEUE_WEEK_H, &reader, e);
+    int r = queue_store_read(db, clock_real_ns() / HOUR_NS - USAGE_WEEK_H, &reader, e);
     if (r >= 0) r = queue_after_load(db, ctx, e);
     if (r >= 0) r = queue_letters_load(ctx, db, e);
     if (r >= 0) r = queue_curves_load(ctx, db, e);

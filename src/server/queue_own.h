@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "model/likes.h"
 #include "model/plan.h"
+#include "model/usage.h"
 #include "net/loop.h"
 #include "server/letters_store.h"
 #include "server/queue.h"
@@ -72,16 +73,10 @@ struct queue_job {
     uint64_t scope_shape;                         /* ... as they were then */
 };
 
-#define QUEUE_WEEK_H 168
 struct queue_user {
     char *name;
-    double usage_s; /* GPU seconds, decayed to usage_ns */
-    int64_t usage_ns;
+    struct usage usage;
     int64_t turn_ns; /* as in struct plan_user; not stored: a turn that comes too early after a restart harms nobody */
-    struct queue_hour {
-        int64_t hour; /* unix hours */
-        double held_s;
-    } week[QUEUE_WEEK_H]; /* of runs that have ended */
 };
 
 struct queue_retry;     /* queue_parts.h */

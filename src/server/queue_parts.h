@@ -47,9 +47,7 @@ int64_t queue_past_ns(const struct queue *q, const char *user, const char *name,
 int64_t queue_past_end(const struct queue *q, const char *user, const char *name, int64_t start_ns, int64_t limit_ns,
                        int64_t now_ns);
 uint32_t queue_user_number(struct queue *q, const char *name);
-double queue_usage_at(const struct queue *q, const struct queue_user *u, int64_t now_ns);
 void queue_usage_add(struct queue *q, const char *user, double held_s, int64_t then_ns, int64_t now_ns);
-double queue_week_s(const struct queue_user *u, int64_t hour); /* GPU seconds of the seven days before */
 
 /* ---- queue_flush.c ---- */
 /* Something changed: the streams are told, the file follows; pass: somebody may start. */

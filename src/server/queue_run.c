@@ -8,11 +8,9 @@
 
 #include "base/crash_point.h"
 #include "base/log.h"
+#include "model/job_retry.h"
 #include "server/queue_curves.h"
 #include "server/queue_own.h"
-
-#define RETRY_FIRST_NS NS_PER_S /* the pause before another attempt; doubles with each */
-#define RETRY_LONGEST_NS (60 * NS_PER_S)
 
 static bool is_lease(const struct queue_job *j) { return j->origin == QUEUE_BY_WATCHMEN; }
 
@@ -197,8 +195,7 @@ static bool is_tried_again(const struct queue_run *r, const struct wire_run *w, 
 static void retry_later(struct queue *q, struct queue_job *j, uint32_t element) {
     struct queue_retry *again = calloc(1, sizeof *again);
     if (!again) abort();
-    int64_t pause_ns = RETRY_FIRST_NS;
-    for (int i = 1; i < j->element[element].failures && pause_ns < RETRY_LONGEST_NS; i++) pause_ns *= 2;
+    int64_t pause_ns = job_retry_pause_ns(j->element[element].failures);
     *again = (struct queue_retry){q->retries, j->id, clock_boot_ns() + pause_ns, element};
     q->retries = again;
 }

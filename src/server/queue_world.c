@@ -95,15 +95,16 @@ static void users_make(struct queue *q, struct queue_world *w) {
     double most_s = q->settings->jobs_user_gpu_hours * 3600;
     w->user = room_for(q->users, sizeof *w->user);
     for (size_t i = 0; i < q->users; i++)
-        w->user[i] = (struct plan_user){.name = q->user[i].name,
-                                        .usage_s = queue_usage_at(q, &q->user[i], w->of.now_ns),
-                                        .weight = 1,
-                                        .turn_ns = q->user[i].turn_ns,
-                                        .gpus_max = q->settings->jobs_user_gpus,
-                                        .seconds_max = most_s,
-                                        .seconds_left = INFINITY};
+        w->user[i] =
+            (struct plan_user){.name = q->user[i].name,
+                               .usage_s = usage_at(&q->user[i].usage, q->settings->jobs_fair_half_life_h, w->of.now_ns),
+                               .weight = 1,
+                               .turn_ns = q->user[i].turn_ns,
+                               .gpus_max = q->settings->jobs_user_gpus,
+                               .seconds_max = most_s,
+                               .seconds_left = INFINITY};
     for (size_t i = 0; most_s > 0 && i < q->users; i++)
-        w->user[i].seconds_left = most_s - queue_week_s(&q->user[i], w->of.now_ns / HOUR_NS);
+        w->user[i].seconds_left = most_s - usage_week_s(&q->user[i].usage, w->of.now_ns / HOUR_NS);
     for (uint32_t i = 0; i < w->of.runs; i++) {
         double held_s = (double)(w->of.now_ns - w->run[i].start_ns) / NS_PER_S * queue_run_worth(q, w->run_from[i]);
         struct plan_user *u = &w->user[w->run[i].user];

@@ -1,13 +1,12 @@
 #include "server/reserves.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/group.h"
 #include "base/log.h"
 #include "base/zone_file.h"
 #include "server/edit_store.h"
@@ -74,16 +73,6 @@ void reserves_holder(const struct reservation *v, char *ret, size_t room) {
         snprintf(ret, room, "%s", v->user);
 }
 
-static bool look_up(const char *group, const char *user) {
-    char room[16384], more[4096];
-    struct group g, *found = NULL;
-    struct passwd pw, *who = NULL;
-    if (getgrnam_r(group, &g, room, sizeof room, &found) != 0 || !found) return false;
-    for (char **m = g.gr_mem; *m; m++)
-        if (strcmp(*m, user) == 0) return true;
-    return getpwnam_r(user, &pw, more, sizeof more, &who) == 0 && who && who->pw_gid == g.gr_gid;
-}
-
 /* Asking may mean asking a directory server, and the loop waits for it. */
 static bool is_member(const char *group, const char *user, int64_t now_s) {
     static struct {
@@ -100,7 +89,7 @@ static bool is_member(const char *group, const char *user, int64_t now_s) {
     if (!is_fresh || strcmp(known[at].group, group) != 0 || strcmp(known[at].user, user) != 0) {
         snprintf(known[at].group, sizeof known[at].group, "%s", group);
         snprintf(known[at].user, sizeof known[at].user, "%s", user);
-        known[at].is = look_up(group, user);
+        known[at].is = group_has(group, user);
         known[at].until_s = now_s + 60;
     }
     return known[at].is;

@@ -13,7 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
         if (strncmp(e.text, "line ", 5) != 0) __builtin_trap();
     } else if (t.jobs < 300) {
         for (size_t p = 0; p < plan_policies_count; p++) {
-            struct simulate_setup s = {.nodes = 2, .gpus_per_node = 4, .policy = &plan_policies[p], .half_life_h = 24};
+            struct simulate_setup s = {.nodes = 2,
+                                       .gpus_per_node = 4,
+                                       .gpu_bytes = 80ull << 30,
+                                       .policy = &plan_policies[p],
+                                       .half_life_h = 24,
+                                       .user_gpus = n % 2 ? 3 : 0,
+                                       .is_close = n % 3 == 0 && t.jobs < 20};
             struct simulate_result r;
             if (simulate(&t, &s, &r, &e) >= 0 && r.jobs + r.left_out != t.jobs) __builtin_trap();
             simulate_done(&r);

@@ -86,12 +86,13 @@ class Books:
 
 
 class JobNode:
-    def __init__(self, path, books=None, gpus=4, name="lab", memory=80 * GIB, owner=("alice", 1000), tells_free=True, boot="1" * 8):
+    def __init__(self, path, books=None, gpus=4, name="lab", memory=80 * GIB, owner=("alice", 1000), tells_free=True, boot="1" * 8, now_ns=time.time_ns):
         self.path, self.books, self.name, self.memory = str(path), books or Books(), name, memory
         self.uuids = [f"GPU-{name}-{i:04d}-0000-0000-000000000000" for i in range(gpus)]
         self.verdict = {u: (IS_FREE, "") for u in self.uuids}
         self.user, self.uid = owner
         self.tells_free = tells_free
+        self.now_ns = now_ns  # its wall clock
         self.since = {}  # of verdicts that are older than their telling
         self.wanted = None  # UUIDs that somebody waits for, as the server said last
         self.boot_id = f"{boot}-2222-3333-4444-555555555555"
@@ -136,7 +137,7 @@ class JobNode:
     def hello(self):
         names = text("gpu_memory_total_bytes")
         self.say(HELLO, text(self.name) + text(self.boot_id) + text("1")
-                 + struct.pack("<qqQHH", boot_ns(), time.time_ns(), 1, len(self.uuids), 1) + struct.pack("<H", 1) + names + struct.pack("<H", 0))
+                 + struct.pack("<qqQHH", boot_ns(), self.now_ns(), 1, len(self.uuids), 1) + struct.pack("<H", 1) + names + struct.pack("<H", 0))
         for i, uuid in enumerate(self.uuids):
             texts = [uuid, "NVIDIA H200"]
             numbers = [i, i, -1]
@@ -145,7 +146,7 @@ class JobNode:
 
     def beat(self):
         while not self.is_over:
-            self.say(ROUND, struct.pack("<qqH", boot_ns(), time.time_ns(), 0))
+            self.say(ROUND, struct.pack("<qqH", boot_ns(), self.now_ns(), 0))
             self.ended.wait(0.5)
 
     # ---- what it measures ----
@@ -156,7 +157,7 @@ class JobNode:
         body = struct.pack("<H", len(self.uuids))
         for u in self.uuids:
             v, who = self.verdict[u]
-            body += record(text(u) + struct.pack("<BI", v, 1001 if who else 0xffffffff) + text(who) + struct.pack("<iQqq", 77 if who else 0, 0, self.since.get(u, time.time_ns()), 0))
+            body += record(text(u) + struct.pack("<BI", v, 1001 if who else 0xffffffff) + text(who) + struct.pack("<iQqq", 77 if who else 0, 0, self.since.get(u, self.now_ns()), 0))
         self.say(FREE, body)
 
     def memories(self):
@@ -268,7 +269,7 @@ class JobNode:
                 self.tell(k)
                 return
             command = command_of(rec)
-            self.books.runs[k] = {"state": RUNNING, "stored": False, "command": command, "gpus": uuids, "uid": uid, "user": user, "start": time.time_ns()}
+            self.books.runs[k] = {"state": RUNNING, "stored": False, "command": command, "gpus": uuids, "uid": uid, "user": user, "start": self.now_ns()}
             self.books.starts.append(k)
             if command[0] != "flash":
                 self.tell(k)
@@ -285,7 +286,7 @@ class JobNode:
             if run["state"] == ENDED:
                 return
             run.update(state=ENDED, code=code or 0, reason=reason, signal=signal, has_exit=has_exit and (code is not None or signal != 0),
-                       end=time.time_ns(), **figures)
+                       end=self.now_ns(), **figures)
         self.tell(k)
 
     def tell(self, k):

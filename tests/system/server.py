@@ -57,9 +57,13 @@ class Answer:
 
 
 class Server:
-    """settings: lines of the file that the supervisor would write. user: run as that one (a number). base: where its directory is."""
+    """settings: lines of the file that the supervisor would write. user: run as that one (a number). base: where its directory is.
+    clock: a test's own (set_clock.py)."""
 
-    def __init__(self, user=None, base="/dev/shm", **settings):
+    clock = None
+
+    def __init__(self, user=None, base="/dev/shm", clock=None, **settings):
+        self.clock = clock or self.clock
         self.dir = Path(tempfile.mkdtemp(prefix="gs-", dir=base))
         self.dir.chmod(0o755)
         (self.dir / "run").mkdir(mode=0o755)
@@ -77,7 +81,7 @@ class Server:
         for name in ("listen", "api.sock"):
             (self.dir / "run/server" / name).unlink(missing_ok=True)
         self.process = subprocess.Popen([str(SERVER), "serve", str(self.dir), str(self.dir / "run/settings"), "0"],
-                                        env=clean_env(), stderr=self.log_path.open("a"), user=self.user, group=self.user,
+                                        env=clean_env(**(self.clock.env() if self.clock else {})), stderr=self.log_path.open("a"), user=self.user, group=self.user,
                                         extra_groups=None if self.user is None else [])
         wait_for(self.is_up, "the server answers")
         self.url = (self.dir / "run/server/listen").read_text().split()[0]

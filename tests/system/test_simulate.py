@@ -151,7 +151,16 @@ WRONG = [
     (("--policy", "sjf", "--policy", "sjf"), GOOD, "--policy: sjf is given twice"),
     (("--times", "guessed"), GOOD, '--times: "guessed" is none; there are past and known'),
     (("--nodes", "2.5"), GOOD, "--nodes, --gpus-per-node: must be whole numbers"),
-    ((), "user,gpus,submit_min,duration_min\nada,9,0,5\n", "every job asks for more GPUs than the 8 that a machine has"),
+    ((), "user,gpus,submit_min,duration_min\nada,9,0,5\n", "every job is left out: 1 for more GPUs than a machine has"),
+    ((), "user,gpus,submit_min,duration_min,share_gib\nada,1,0,5,10\n", "jobs ask for memory of GPUs: say with --gpu-memory how much each has"),
+    ((), "user,gpus,submit_min,duration_min,job,after\nada,1,0,5,1,2\n", 'line 2, column after: there is no job "2"'),
+    (("--gpu-memory", "much"), GOOD, '--gpu-memory: "much"'),
+    (("--jobs.user_gpus", "-1"), GOOD, "jobs.user_gpus"),
+    (("--reserve", "ada 2"), GOOD, '--reserve: "ada 2" is not USER GPUS FROM FOR [EVERY], as in "ada 2 9h 4h 1d"'),
+    (("--reserve", "ada 0 9h 4h"), GOOD, '--reserve: "0" is no number of GPUs, 1 to 64'),
+    (("--reserve", "ada 9 9h 4h"), GOOD, "--reserve: 9 GPUs are asked for, and no machine has more than 8 that are not reserved then"),
+    (("--reserve", "ada 1 9h 4h 2h"), GOOD, "--reserve: it comes again before it is over"),
+    (("--reserve", "adda 1 9h 4h"), GOOD, '--reserve: no job is of a user "adda"; did you mean "ada"?'),
 ]
 
 
@@ -182,13 +191,71 @@ def test_the_history_of_this_machine():
         wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{array}").json["state"] == "done", "the array is", 60)
         got = figures("--dir", server.dir, "--policy", "fair", "--policy", "fifo")
         assert (got["jobs"], got["nodes"], got["gpus_per_node"], got["users"]) == (11, 1, 4, 1)
-        assert [p["policy"] for p in got["policies"]] == ["fair", "fifo"]
-        assert got["reservations_not_played"] == 0
+        assert [p["policy"] for p in got["policies"]] == ["fair", "fifo"] and got["policy_set"] == "fair"
+        assert (got["reservations"], got["reservations_not_played"]) == (0, 0)
         made = server.unix("POST", "/api/v1/reservations", {"from": int(time.time()) + 3600, "for_s": 3600, "user": "bob"})
         assert made.status == 201, made.body
-        assert figures("--dir", server.dir)["reservations_not_played"] == 1
-        assert "not played: 1 reservation\n" in simulate("--dir", server.dir).stdout
-        assert figures("--dir", server.dir, "--nodes", 2, "--gpus-per-node", 8, "--policy", "sjf")["gpus_per_node"] == 8
+        assert figures("--dir", server.dir)["reservations"] == 1
+        assert "\n1 reservation of GPUs\n" in simulate("--dir", server.dir).stdout
+        other = figures("--dir", server.dir, "--nodes", 2, "--gpus-per-node", 8, "--policy", "sjf")
+        assert (other["gpus_per_node"], other["reservations"], other["reservations_not_played"]) == (8, 0, 1)
+        assert "not played: 1 reservation, of GPUs that are not here\n" in simulate("--dir", server.dir, "--nodes", 2).stdout
+
+
+def test_nothing_of_a_history_is_left_out_in_silence():
+    """One runs, one waits, one was cancelled before it ran, one has a share: each is played, or counted."""
+    with Server(user=None) as server, JobNode(server.dir / "run/server/link.sock", gpus=1) as node:
+        share = node.submit(job_record(("exit", "0"), share=20 << 30))["first"]
+        wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{share}").json["state"] == "done", "the share is over", 60)
+        hold = node.submit(job_record(("hold",)))["first"]
+        wait_for(lambda: running(node) == [hold], "the GPU is taken")
+        gone, _ = [node.submit(job_record(("exit", "0")))["first"] for _ in range(2)]
+        assert server.unix("DELETE", f"/api/v1/jobs/{gone}").status in (200, 202, 204)
+        wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{gone}").json["state"] == "cancelled", "one is cancelled", 60)
+        got = figures("--dir", server.dir)
+        assert (got["jobs"], got["shares"], got["running"], got["left_out"]) == (2, 1, 1, 2)
+        assert (got["left_out_by"]["never_ran"], got["left_out_by"]["waiting"]) == (1, 1)
+        text = simulate("--dir", server.dir).stdout
+        for line in ("1 of them with a part of a GPU's memory", "left out: 1 job that never ran", "left out: 1 job that still wait",
+                     "not over yet: 1 job, played as if they ended now"):
+            assert line in text, text
+
+
+def test_limits_shares_and_reservations_of_a_file(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("user,gpus,submit_min,duration_min,share_gib,colour\n" + "".join(f"{u},1,0,60,{s},red\n" for u in ("ada", "bob") for s in (40, 40, "", "")))
+    args = ("--trace", path, "--nodes", 1, "--gpus-per-node", 4, "--gpu-memory", "80GiB", "--policy", "fifo")
+
+    def longest(*more):
+        got = figures(*args, *more)
+        return got["policies"][0]["wait_s"]["max"], got
+
+    whole = simulate(*args[:6], "--gpu-memory", "40GiB", "--policy", "fifo", "--json")
+    assert json.loads(whole.stdout)["policies"][0]["wait_s"]["max"] == 3600, "a share of a smaller GPU is all of it"
+    plain, got = longest()
+    assert plain == 3600 and (got["shares"], got["columns_unused"]) == (4, "colour"), "six GPUs' worth for four"
+    limited, got = longest("--jobs.user_gpus", 1)
+    assert limited == 7200 and got["user_gpus"] == 1, "a share and a share, then one, then the other"
+    hours, got = longest("--jobs.user_gpu_hours", 1)
+    assert hours > 6 * 86400 and got["user_gpu_hours"] == 1, "who had his hours waits for a week"
+    given_back, got = longest("--reserve", "ada 4 1h 2h")
+    assert got["reservations"] == 1 and given_back == 75 * 60, "she has nothing to do then: after a quarter of an hour it is bob's"
+    kept, got = longest("--reserve", "ada 4 1h 2h", "--reserve.unused_min", 0)
+    assert kept == 3 * 3600, "his wait for her window to end"
+    _, got = longest("--reserve", "ada 4 30m 30m 1h", "--reserve.unused_min", 0)
+    assert got["policies"][0]["never_begin"] == 4, "an hour's job never fits between half an hour's windows"
+    out = simulate(*args, "--reserve", "ada 4 30m 30m 1h", "--reserve.unused_min", 0).stdout
+    assert "\njobs that never begin           4\n" in out, out
+    out = simulate(*args, "--jobs.user_gpus", 1).stdout
+    assert "columns that nobody reads: colour\n" in out and "a user has 1 GPU at once at most (jobs.user_gpus)\n" in out
+
+
+def test_followers_of_a_file(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("user,gpus,submit_min,duration_min,job,after\na,1,0,60,prepare,\na,1,0,60,train,prepare\na,1,0,60,report,train;prepare\na,9,0,1,big,\na,1,0,1,then,big\n")
+    got = figures("--trace", path, "--nodes", 1, "--gpus-per-node", 4, "--policy", "fair")
+    assert got["policies"][0]["makespan_s"] == 3 * 3600 and got["policies"][0]["wait_s"]["max"] == 0, "waiting for another is no wait for GPUs"
+    assert (got["jobs"], got["left_out"], got["left_out_by"]["gpus"], got["left_out_by"]["after"]) == (3, 2, 1, 1)
 
 
 def running(node):

@@ -139,10 +139,30 @@ static size_t both(struct plan *kept, struct plan *fresh, struct plan_line *line
     return n;
 }
 
+/* One that waits for another is not in the line, and comes to its old place later; of one that waits something else may be
+ * expected than before. */
+static void hold_and_let_go(struct plan_line *line, uint32_t jobs, uint32_t *held) {
+    uint32_t j = (uint32_t)random_below(jobs);
+    struct plan_job *job = &now.job[j];
+    if (held[j]) {
+        job->elements = held[j];
+        held[j] = 0;
+        plan_line_add(line, now.job, j);
+    } else if (job->elements && random_below(2)) {
+        plan_line_drop(line, now.job, j);
+        job->expect_ns = (int64_t)random_below(3000) * SECOND;
+        plan_line_add(line, now.job, j);
+    } else if (job->elements) {
+        plan_line_drop(line, now.job, j);
+        held[j] = job->elements;
+        job->elements = 0;
+    }
+}
+
 static uint32_t history(uint64_t seed, const struct plan_policy *policy) {
     struct plan *kept = plan_new(), *fresh = plan_new();
     struct plan_line *line = plan_line_new(policy);
-    uint32_t jobs = 0, started = 0;
+    uint32_t jobs = 0, started = 0, held[JOBS] = {0}; /* held: elements of those that are not in line */
     begin(seed);
     now.w.policy = policy;
     now.w.fair_wait_ns = seed % 2 ? 1500 * SECOND : 0;
@@ -152,6 +172,7 @@ static uint32_t history(uint64_t seed, const struct plan_policy *policy) {
             come(jobs);
             plan_line_add(line, now.job, jobs++);
         }
+        if (jobs && !random_below(3)) hold_and_let_go(line, jobs, held);
         if (!random_below(3)) now.w.now_ns += (int64_t)random_below(900) * SECOND;
         if (!random_below(40)) now.w.now_ns -= (int64_t)random_below(600) * SECOND; /* a clock that is set back */
         if (!random_below(10))
