@@ -105,9 +105,10 @@ void wire_tail_submit(struct buf *b, const struct wire_submit *s) {
 static bool get_submit(struct wire_in *in, struct wire_sealed *ret) {
     size_t n;
     const uint8_t *p = in_bytes(in, WIRE_FRAME_MAX, &n);
+    if (!p) return false;
     struct wire_in record = {.at = p, .end = p + n};
-    if (p) wire_get_sealed_job(&record, ret);
-    return p && !record.is_bad;
+    wire_get_sealed_job(&record, ret);
+    return !record.is_bad;
 }
 
 int wire_get_submit(const struct wire_frame *f, struct wire_submit *ret, struct error *e) {

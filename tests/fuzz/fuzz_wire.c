@@ -315,7 +315,7 @@ static bool run_frame(const struct wire_frame *f, struct buf *again, struct erro
     case WIRE_JOB_RUN:
         r = wire_get_run(f, &run, e);
         if (r < 0) break;
-        need(run.state <= RUN_ENDED && run.reason < JOB_REASON_COUNT && run.gpu_seconds >= 0 && ENDS(run.text));
+        need(run.state <= RUN_ENDED && run.reason < JOB_REASON_COUNT && !(run.gpu_seconds < 0) && ENDS(run.text));
         wire_put_run(again, &run);
         break;
     case WIRE_JOB_STORED:
