@@ -9,9 +9,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 static bool is_ours(int fd) {
     struct stat st;
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
+}
+
+/* A directory that somebody filled is moved; its new name is none that he could have taken before. */
+static bool move_aside(const char *path) {
+    struct stat st;
+    char aside[600];
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid == geteuid()) return false;
+    snprintf(aside, sizeof aside, "%.500s.%llx", path, (unsigned long long)clock_boot_ns());
+    return rename(path, aside) == 0;
 }
 
 /* In a directory that all may write to, someone may have put something there to keep us off: root takes it away. */
@@ -21,7 +32,7 @@ static int open_own(const char *path) {
         int r = fd < 0 ? -errno : -EACCES;
         if (fd >= 0 && (geteuid() != 0 || is_ours(fd))) return fd;
         if (fd >= 0) close(fd);
-        if (geteuid() != 0 || r == -ENOENT || unlink(path) < 0) return r;
+        if (geteuid() != 0 || r == -ENOENT || (unlink(path) < 0 && !move_aside(path))) return r;
     }
     return -EACCES;
 }

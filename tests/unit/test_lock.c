@@ -1,7 +1,9 @@
 #include "base/lock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -86,6 +88,38 @@ static void what_lies_in_the_way(void **state) {
     unlink(target);
 }
 
+/* A directory cannot be unlinked, and one that is not empty not removed either. */
+static void a_directory_in_the_way(void **state) {
+    struct error e;
+    char who[100], dir[] = "/tmp/gpumgr-lock-XXXXXX", own[64], name[400];
+    unsigned aside = 0;
+    struct stat st;
+    if (geteuid() != 0) return;
+    assert_non_null(mkdtemp(dir));
+    snprintf(own, sizeof own, "%s/lock", dir);
+    snprintf(name, sizeof name, "%s/x", own);
+    assert_true(mkdir(own, 0755) == 0 && mkdir(name, 0755) == 0);
+    assert_int_equal(lock_take(own, "/a", who, sizeof who, &e), -EISDIR); /* root's own is a mistake, not an attack */
+    assert_int_equal(chown(own, 65534, 65534), 0);
+    int fd = lock_take(own, "/a", who, sizeof who, &e);
+    assert_true(fd >= 0 && stat(own, &st) == 0 && S_ISREG(st.st_mode));
+    close(fd);
+    unlink(own);
+    DIR *all = opendir(dir);
+    assert_non_null(all);
+    for (const struct dirent *d; (d = readdir(all));) {
+        if (strncmp(d->d_name, "lock.", 5) != 0) continue;
+        aside++;
+        snprintf(name, sizeof name, "%s/%s/x", dir, d->d_name);
+        assert_int_equal(rmdir(name), 0);
+        *strrchr(name, '/') = 0;
+        assert_int_equal(rmdir(name), 0);
+    }
+    closedir(all);
+    assert_int_equal(aside, 1);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static int fresh(void **state) {
     unlink(path);
     return 0;
@@ -97,6 +131,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(locks_and_says_who, fresh, fresh),
         cmocka_unit_test_setup_teardown(an_owner_is_not_kept_off_by_its_own_past, fresh, fresh),
         cmocka_unit_test_setup_teardown(what_lies_in_the_way, fresh, fresh),
+        cmocka_unit_test(a_directory_in_the_way),
         cmocka_unit_test_setup_teardown(a_lock_that_cannot_be_made_is_a_sentence, fresh, fresh),
     };
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
