@@ -100,8 +100,8 @@ static int list_work(struct sql *db, void *ctx, struct error *e) {
 static const struct run_item *standing(const struct listing *l, const struct item *it) {
     const struct run_item *best = NULL;
     bool is_like_it = false;
-    for (size_t i = it->first_run; i < it->first_run + it->runs; i++) {
-        const struct run_item *one = &l->run[i];
+    for (size_t i = 0; l->run && i < it->runs; i++) {
+        const struct run_item *one = &l->run[it->first_run + i];
         bool is_like = one->row.state == it->row.state && !one->row.again;
         if (best && (is_like < is_like_it || (is_like == is_like_it && one->row.of.end_ns < best->row.of.end_ns)))
             continue;
