@@ -121,6 +121,15 @@ static bool has_run(const struct plan *p, uint32_t gpu) {
     return false;
 }
 
+/* Whether somebody has all of it for good. */
+static bool is_taken(const struct plan *p, uint32_t gpu) {
+    for (uint32_t i = p->now.first[gpu]; i != PLAN_NONE; i = p->now.slot[i].next) {
+        const struct slot *s = &p->now.slot[i];
+        if (s->kind == SLOT_RUN && p->w->run[s->who].is_endless && !s->bytes) return true;
+    }
+    return false;
+}
+
 static void find_reach(struct plan *p) {
     const struct plan_world *w = p->w;
     p->whole = 0;
@@ -132,7 +141,7 @@ static void find_reach(struct plan *p) {
         const struct plan_gpu *gpu = &w->gpu[g];
         bool is_held = has_run(p, g), is_free = gpu->verdict == OCCUPANCY_FREE;
         bool is_soon = !is_free && (is_held ? gpu->verdict == OCCUPANCY_HOT : may_pass(gpu, w->now_ns));
-        p->is_out[g] = !gpu->is_here || (!is_free && !is_soon);
+        p->is_out[g] = !gpu->is_here || (!is_free && !is_soon) || is_taken(p, g);
         if (!p->is_out[g] && is_soon)
             timeline_add(&p->now, g,
                          (struct slot){.from = INT64_MIN,

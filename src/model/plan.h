@@ -55,6 +55,7 @@ struct plan_run { /* granted, starting, running or ending */
     uint16_t gpus;
     uint64_t share_bytes;     /* 0: it has them whole */
     int64_t start_ns, end_ns; /* end: as expected, from its limit or from history; 0: nobody knows */
+    bool is_endless; /* it stays until somebody ends it: nothing is kept for whoever would need its GPUs, too */
 };
 
 struct plan_job { /* that waits; in the order in which they came */

@@ -82,7 +82,7 @@ static void matter_of(const struct plan *p, uint32_t gpu, uint32_t user, char *r
 /* How many of the GPUs that would do are in which state, on the node that has most of them free. */
 struct count {
     uint32_t node;
-    int all, free, held, foreign, hot, unclear, away, reserved;
+    int all, free, held, serving, foreign, hot, unclear, away, reserved;
     uint32_t kept_for;         /* a job that free ones are kept for; PLAN_NONE: none is */
     const struct slot *window; /* that keeps him from the first of those that are reserved */
 };
@@ -113,6 +113,8 @@ static struct count count_node(const struct plan *p, const struct plan_job *j, u
         c.all++;
         if (!gpu->is_here)
             c.away++;
+        else if (run && run->who != PLAN_NONE && p->w->run[run->who].is_endless)
+            c.serving++;
         else if (run || taken_by(p, g, SLOT_GIVEN))
             c.held++;
         else if (gpu->verdict == OCCUPANCY_FREE && is_kept_from(p, j, g, &c))
@@ -156,6 +158,7 @@ static void why_few(const struct plan *p, const struct plan_job *j, const struct
         const char *what;
     } others[] = {
         {c->held,     "held by jobs"          },
+        {c->serving,  "kept by services"      },
         {c->foreign,  "used outside the queue"},
         {c->hot,      "throttled for heat"    },
         {c->unclear,  "not known to be free"  },

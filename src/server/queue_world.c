@@ -51,10 +51,16 @@ static uint32_t gpu_number(const struct queue *q, const char *uuid) {
 
 /* ---- runs ---- */
 
+/* A service that gives its GPUs to nobody stays, whatever the like of it did. */
+static bool is_endless(const struct queue_run *r) {
+    const struct queue_job *j = r->job;
+    return j->parent_kind == QUEUE_OF_SERVICE && !j->yields && !j->spec.time_limit_ns && r->stop == JOB_BY_ITSELF;
+}
+
 static int64_t expected_end(const struct queue *q, const struct queue_run *r, int64_t now_ns) {
     const struct queue_job *j = r->job;
     int64_t from_ns = r->of.start_ns ? r->of.start_ns : r->granted_ns;
-    if (j->origin == QUEUE_BY_WATCHMEN) return 0;
+    if (j->origin == QUEUE_BY_WATCHMEN || is_endless(r)) return 0;
     return queue_past_end(q, j->user, j->spec.name, from_ns, j->spec.time_limit_ns, now_ns);
 }
 
@@ -76,7 +82,8 @@ static void runs_make(struct queue *q, struct queue_world *w) {
                                    .gpu = at,
                                    .share_bytes = j->spec.share_bytes,
                                    .start_ns = r->of.start_ns ? r->of.start_ns : r->granted_ns,
-                                   .end_ns = expected_end(q, r, w->of.now_ns)};
+                                   .end_ns = expected_end(q, r, w->of.now_ns),
+                                   .is_endless = is_endless(r)};
             for (uint16_t k = 0; k < r->gpus; k++) {
                 uint32_t gpu = gpu_number(q, r->uuid[k]);
                 if (gpu != PLAN_NONE) at[p->gpus++] = gpu;

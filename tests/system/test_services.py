@@ -360,6 +360,20 @@ def as_account(box, name):
     return lambda *words: (lambda got: (got[0].status, got[1]))(call(*words))
 
 
+def test_a_job_that_needs_a_services_gpu_holds_up_nobody(box):
+    """Nobody knows when it can start: what is free is for others, however short the like of the service was."""
+    web = add(box, "web", "--", "sleep", "1000", user=ADA)
+    becomes(box, web, "running", "healthy")
+    large = submit(box, "--gpus", "2", "--", "true", user=ADA)
+    for _ in range(2):  # with what is known of short ones, too
+        small = submit(box, "--", "true", user=BOB)
+        state(box, small, "done")
+    told = job(box, large)
+    assert (told["state"], told["starts_at"]) == ("waiting", None) and "1 kept by services" in told["why"], told
+    assert gpumgr(box, "service", "suspend", web).returncode == 0
+    state(box, large, "done")
+
+
 def test_accounts_that_share_a_unix_user_have_services_of_their_own(box):
     users = box.dir / "users"
     users.write_text("ada nobody\nbob nobody\n")

@@ -133,6 +133,31 @@ static void all_or_nothing(void **state) {
     EXPECT("2:0,1");
 }
 
+/* Whoever would need the GPU of one that stays keeps nothing from others: it would keep it for ever. */
+static void what_stays_is_not_waited_for(void **state) {
+    world(1, 4);
+    run("0", 0)->is_endless = true;
+    struct plan_job *large = job(4), *small = job(1);
+    EXPECT("2:1");
+    WHY(large, "4 GPUs are needed and 3 of 4 are free; 1 kept by services", "now with 3 GPUs instead of 4", -1);
+    exactly("0");
+    EXPECT("2:1");
+    large->gpus = 3; /* that can have them some day, and they are kept for it */
+    run("1", 0);
+    EXPECT("");
+    now.run[0].is_endless = false;
+    large->gpus = 4;
+    now.run[1].end_ns = now.run[0].end_ns = NOW + 60 * SECOND;
+    EXPECT("");
+    small->most_ns = 30 * SECOND;
+    EXPECT("2:2");
+    world(1, 1);
+    run("0", 0)->is_endless = true;
+    now.run[0].share_bytes = 10 * GIB; /* the rest of it is for others */
+    job(1)->share_bytes = 20 * GIB;
+    EXPECT("1:0");
+}
+
 static void priorities(void **state) {
     world(1, 1);
     job(1), job(1)->priority = 5, job(1)->priority = -5;
@@ -613,6 +638,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_come),
         cmocka_unit_test(all_or_nothing),
+        cmocka_unit_test(what_stays_is_not_waited_for),
         cmocka_unit_test(priorities),
         cmocka_unit_test(kept_for_the_head),
         cmocka_unit_test(kept_without_a_known_end),
