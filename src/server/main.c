@@ -1,13 +1,16 @@
 /* gpumgr-server: takes frames from nodes, keeps what they tell, answers people and programs. Started by the supervisor
  * (`serve DIR SETTINGS_FILE HEART_FD`); `routes` prints the reference page of the API. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -24,7 +27,8 @@
 #include "server/signin.h"
 
 #define SETTINGS_MAX 65536
-#define STOP_NS (5 * NS_PER_S) /* requests that are not over by then are cut off */
+#define ALONE_NS (15 * NS_PER_S) /* thrice what an end takes; then it is tried again after a pause */
+#define STOP_NS (5 * NS_PER_S)   /* requests that are not over by then are cut off */
 
 static struct server self;
 static struct heart *heart;
@@ -54,6 +58,26 @@ static int places_make(const char *dir, struct error *e) {
     if (r < 0) return r;
     dir_sweep(self.privilege.state_dir, NULL); /* links to sign in with are among it */
     dir_sweep(self.privilege.socket_dir, NULL);
+    return 0;
+}
+
+/* One at a time. The one before may still be at its end when its supervisor was killed and is started again: what it writes
+ * last is to be read, and it is no reason to give up. */
+static int wait_alone(struct error *e) {
+    static int fd;
+    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    int64_t until_ns = clock_boot_ns() + ALONE_NS;
+    char path[300];
+    snprintf(path, sizeof path, "%s/lock", self.privilege.state_dir);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600); /* as long as this process lives */
+    if (fd < 0) return fail_errno(e, errno, "%s", path);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK) return fail_errno(e, errno, "%s", path);
+        if (clock_boot_ns() > until_ns)
+            return fail(e, -EAGAIN, "%s: the server before still has it", self.privilege.state_dir);
+        if (heart) heart->beat_ns = clock_boot_ns();
+        nanosleep(&pause, NULL);
+    }
     return 0;
 }
 
@@ -356,6 +380,7 @@ static int start(char **argv, struct error *e) {
     if (r < 0) return r;
     int fd = atoi(argv[3]);
     if (fd > 0) r = heart_join(fd, &heart, e);
+    if (r >= 0) r = wait_alone(e);
     if (r < 0) return r;
     log_set_level((enum log_level)self.settings.log_level);
     gethostname(self.host, sizeof self.host - 1);

@@ -75,6 +75,25 @@ def test_all_parts_come_up_and_are_found(sim):
         assert url_of(i) in wait_for(lambda: i.said("dashboard"), "it says where to look")[0]["text"]
 
 
+def test_a_start_while_the_server_before_still_ends(sim):
+    """Its supervisor was killed, and somebody starts another one at once: it waits for the old one's last word, and does not give up."""
+    with Instance(sim, role="up") as i:
+        serves(i)
+        old = server_of(i)
+        os.kill(old, signal.SIGSTOP)  # one that takes long over its end
+        kill(i.process.pid)
+        i.process.wait(30)
+        again = Instance(sim, role="up", path=i.dir)
+        i.process = again.process
+        wait_for(lambda: again.of_program("server"), "another server is there")
+        assert not answers(again)  # nor does it take what the old one has not written yet
+        wait_for(lambda: again.said("ready"), "the rest is up")
+        os.kill(old, signal.SIGCONT)
+        wait_for(lambda: not is_alive(old), "the old one has ended")
+        serves(again)
+        assert not again.said("child_refused"), again.log_path.read_text()
+
+
 def test_a_terminal_is_told_where_to_look(tmp_path):
     with Instance(None, "--sim", "1", role="up") as quiet:  # a second one, to see that each says its own
         place = Path(f"/dev/shm/gm-tty-{os.getpid()}")
