@@ -121,6 +121,9 @@ int repeat_patch(const struct repeats *all, const struct queue_who *who, int64_t
     if (result >= 0) result = repeat_spec_read(&spec.repeat, &rule, e);
     if (result >= 0) result = queue_admit(all->queue, &spec, r->node, e);
     if (result >= 0) result = compare(r, &rule, &was, &spec, ret, e);
+    if (result >= 0 && ret->is_job_new && *who->account && *r->account && strcmp(who->account, r->account) != 0)
+        result = fail(e, -EACCES, "repeat %lld was handed in by account %s: no other changes what it runs",
+                      (long long)id, r->account);
     if (result < 0) return result;
     snprintf(ret->node, sizeof ret->node, "%s", r->node);
     rule.edits = 0;

@@ -156,6 +156,12 @@ static int take_edit(struct repeats *all, const struct queue_submit *from, const
     repeat_spec_write(&rule, &times);
     queue_ask_text(from, ask);
     const struct repeat *old = repeat_find(all, spec->edits);
+    /* Several accounts may be one Unix user on a machine: the seal's uid does not tell them apart. */
+    if (old && from->origin == QUEUE_BY_ACCOUNT && strcmp(old->account, from->account) != 0) {
+        free(d);
+        return fail(e, -EACCES, "repeat %lld is %s's: nobody else changes what it does", (long long)old->id,
+                    *old->account ? old->account : old->user);
+    }
     if (old && strcmp(old->node, from->node) != 0) {
         free(d);
         return fail(e, -EINVAL, "repeat %lld is on %s, and this came from %s", (long long)old->id, old->node,

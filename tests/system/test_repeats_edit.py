@@ -211,6 +211,23 @@ def test_whose_right_it_is(desk):
         assert got.status == 403 and "change what it runs with `gpumgr repeat edit`" in sentence(got)
 
 
+def test_accounts_that_are_one_unix_user(desk):
+    """The node seals for all of them with the same uid: that is no right to another's."""
+    assert desk.server.unix("PUT", "/api/v1/users/mallory", {"role": "member"}).status in (200, 201)
+    _, act = desk.server.browser()
+    _, hers = desk.server.browser("mallory")
+    n = desk.server.tcp("POST", "/api/v1/jobs", {"command": ["exit", "0"], "repeat": {"cron": "@daily"}}, **act).json["id"]
+    before = desk.get(n)
+    got = desk.server.tcp("POST", "/api/v1/jobs", {"command": ["exit", "1"], "repeat": {"cron": "@daily", "edits": n}}, **hers)
+    assert got.status == 403 and "nobody else changes what it does" in sentence(got), got.body
+    for change in ({"gpus": 2}, {"repeat": {"cron": "@hourly"}}):
+        got = desk.server.tcp("PUT", f"/api/v1/repeats/{n}", change, **hers)
+        assert got.status == 403 and "nobody else changes what it does" in sentence(got), got.body
+    assert desk.get(n) == before
+    got = desk.server.tcp("POST", "/api/v1/jobs", {"command": ["exit", "1"], "repeat": {"cron": "@daily", "edits": n}}, **act)
+    assert got.status == 201 and got.json["id"] == n and desk.get(n)["command"] == ["exit", "1"]
+
+
 # ---- asked again ----
 
 def test_an_answer_that_got_lost(desk):
