@@ -109,9 +109,9 @@ class Desk:
         if re.search("service (show|logs|update|suspend|restart|remove) web", line):
             self.good("gpumgr service add web --share 1GiB -- sh -c 'echo up; sleep 600'")
             wait_for(lambda: "up" in self.sh("gpumgr service logs web").stdout, "the service runs")
-        if "reserve cancel 3" in line:
+        if re.search("reserve (cancel|edit) 3", line):
             made = json.loads(self.good("gpumgr reserve --gpus 1 --from 'tomorrow 09:00' --for 1h --json"))
-            line = line.replace("cancel 3", f"cancel {made['id']}")
+            line = re.sub("(cancel|edit) 3", rf"\1 {made['id']}", line)
         return line
 
 
