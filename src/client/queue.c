@@ -60,8 +60,11 @@ static void put_memory(const struct json_tree *g, struct table_cell *c) {
     snprintf(c->text, sizeof c->text, "%s of %s", used, total);
 }
 
+/* Nothing is started for a client of watchmen: it has its GPUs, and comes by itself. */
+static bool is_client(const struct json_tree *j) { return strcmp(job_text(j, "origin"), "watchmen") == 0; }
+
 static void put_job(const struct json_tree *j, int64_t now_ns, struct table_cell *c) {
-    snprintf(c[2].text, sizeof c[2].text, "%s", job_text(j, "state"));
+    snprintf(c[2].text, sizeof c[2].text, "%s", is_client(j) ? "granted" : job_text(j, "state"));
     c[2].colour = JOB_GREEN;
     job_cell_id.put(j, now_ns, &c[3]);
     job_cell_user.put(j, now_ns, &c[4]);
@@ -119,6 +122,7 @@ static void gpu_rows(const struct json_tree *root, struct table *t, int64_t now_
     bool with_machine = has_machines(gpus);
     for (size_t i = 0; i < json_tree_count(gpus); i++) {
         const struct json_tree *g = json_tree_at(gpus, i), *holders = json_tree_get(g, "held_by");
+        const char *client = "";
         size_t k = 0;
         do {
             if (t->row_count == TABLE_ROWS_MAX) return;
@@ -127,6 +131,7 @@ static void gpu_rows(const struct json_tree *root, struct table *t, int64_t now_
                 running_job(root, json_tree_number(json_tree_at(holders, k), NAN), job_text(g, "uuid"));
             snprintf(c[0].text, sizeof c[0].text, "%s", job_text(g, "name"));
             if (with_machine) snprintf(c[1].text, sizeof c[1].text, "%s", job_text(g, "node"));
+            if (j && is_client(j)) client = job_text(j, "state_text");
             if (j)
                 put_job(j, now_ns, c);
             else
@@ -134,6 +139,7 @@ static void gpu_rows(const struct json_tree *root, struct table *t, int64_t now_
             put_memory(g, &c[9]);
         } while (++k < json_tree_count(holders));
         gpu_below(g, t->below[t->row_count - 1], sizeof t->below[0]);
+        if (!*t->below[t->row_count - 1]) snprintf(t->below[t->row_count - 1], sizeof t->below[0], "%s", client);
     }
 }
 

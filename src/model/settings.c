@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/ui.h"
+#include "model/user_hook.h"
 
 #define AT(field) offsetof(struct settings, field), sizeof(((struct settings *)0)->field)
 
@@ -73,6 +74,7 @@ const struct option settings_table[] = {
     {"tell.severity",        "warning",        "Who is told: events that are at least so severe", OPT_CHOICE, AT(tell_severity), .choices = "info|warning|error|critical"},
     {"tell.again_s",         "600",            "The same thing is not told again sooner", OPT_INT, AT(tell_again_s), 1, 604800},
     {"tell.webhook",         "",               "URL that gets each message as JSON, in Alertmanager's form (empty: none)", OPT_TEXT, AT(tell_webhook)},
+    {"tell.user_webhooks",   "yes",            "Web hooks that users name for their jobs: yes, no, or only where URLs begin so, with commas (https://hooks.example.org/gpu/,https://chat.example.org)", OPT_TEXT, AT(tell_user_webhooks)},
     {"tell.slack",           "",               "URL of an incoming webhook of Slack, Mattermost or the like (empty: none)", OPT_TEXT, AT(tell_slack)},
     {"tell.smtp_url",        "",               "Mail server, as smtp://host:25 or smtps://host:465 (empty: no mail)", OPT_TEXT, AT(tell_smtp_url)},
     {"tell.smtp_user",       "",               "Name to sign in there with (empty: without)", OPT_TEXT, AT(tell_smtp_user)},
@@ -132,6 +134,12 @@ static const struct option *clash_of_urls(const struct settings *s, struct error
         return row_of(urls[i].name);
     }
     return NULL;
+}
+
+static const struct option *clash_of_hooks(const struct settings *s, struct error *e) {
+    if (user_hook_check_setting(s->tell_user_webhooks, e) >= 0) return NULL;
+    fail_in(e, -EINVAL, "tell.user_webhooks");
+    return row_of("tell.user_webhooks");
 }
 
 static const struct option *clash_of_mail(const struct settings *s, struct error *e) {
@@ -196,6 +204,7 @@ const struct option *settings_clash(const struct settings *s, struct error *e) {
         return o;
     }
     o = clash_of_urls(s, e);
+    if (!o) o = clash_of_hooks(s, e);
     if (!o) o = clash_of_mail(s, e);
     if (!o) o = clash_of_uis(s, e);
     return o ? o : clash_of_listen(s, e);

@@ -20,7 +20,7 @@ struct settings {
     double hot_c, memory_c, margin_c, budget_w, slow_percent;
     bool sim_costs, print_link, listen_plain, dcgm_names, jobs_end_unknown;
     char tell_webhook[512], tell_slack[512], tell_smtp_url[256], tell_smtp_user[128], tell_smtp_password_file[256];
-    char tell_smtp_ca_file[256];
+    char tell_smtp_ca_file[256], tell_user_webhooks[512];
     char tell_mail_from[128], tell_mail_to[512], tell_command[512];
     int tell_severity, tell_again_s, idle_s, miss_window_s;
     double busy_percent, full_percent;
@@ -32,6 +32,7 @@ struct settings {
     char ui_ports[24], ui_url[256];
     char jobs_users_file[256], jobs_run_as[64], jobs_mount_roots[512];
     bool jobs_notify_command;
+    bool tell_is_users; /* no setting: whom this message goes to was said by a user */
     int jobs_stray, jobs_stray_end_s;
     int outside, outside_when, outside_warn_s, outside_end_s;
     char outside_except[1024];

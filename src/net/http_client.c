@@ -1,5 +1,6 @@
 #include "net/http_client.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdint.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #define MOST_PRESET (16u << 20)
 #define CONNECT_MS 5000
@@ -17,7 +19,8 @@ struct call {
     struct http_answer *answer;
     CURL *curl;
     size_t most;
-    int result; /* of the piece callback, or -EMSGSIZE */
+    int result;      /* of the piece callback, or -EMSGSIZE */
+    bool is_refused; /* an address that must not be asked */
 };
 
 void http_answer_done(struct http_answer *a) {
@@ -156,7 +159,34 @@ static void set_request(CURL *curl, const struct http_ask *ask, struct curl_slis
     set_times(curl, ask->connect_ms, ask->total_ms);
 }
 
+static bool is_link_local(const struct sockaddr *to) {
+    struct in6_addr six;
+    uint32_t four = 0;
+    if (to->sa_family == AF_INET) {
+        four = ntohl(((const struct sockaddr_in *)(const void *)to)->sin_addr.s_addr);
+    } else if (to->sa_family == AF_INET6) {
+        six = ((const struct sockaddr_in6 *)(const void *)to)->sin6_addr;
+        if (IN6_IS_ADDR_LINKLOCAL(&six)) return true;
+        if (!IN6_IS_ADDR_V4MAPPED(&six)) return false;
+        memcpy(&four, &six.s6_addr[12], sizeof four);
+        four = ntohl(four);
+    }
+    return four >> 16 == 0xa9fe;
+}
+
+/* After the name was looked up: what a name leads to is anybody's to say. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *to) {
+    struct call *c = ctx;
+    bool is_bad = is_link_local(&to->addr);
+    c->is_refused |= is_bad;
+    return is_bad ? CURL_SOCKET_BAD : socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 static void set_callbacks(CURL *curl, struct call *c) {
+    if (c->ask->no_link_local) {
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, c);
+    }
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, c);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
@@ -181,6 +211,8 @@ int http_ask(const struct http_ask *ask, struct http_answer *ret, struct error *
     CURLcode code = curl_easy_perform(curl);
     if (c.result == -EMSGSIZE) return fail(e, -EMSGSIZE, "the answer is larger than %zu bytes", c.most);
     if (c.result < 0) return fail(e, c.result, "the stream was ended");
+    if (code != CURLE_OK && c.is_refused)
+        return fail(e, -EPERM, "that is a link-local address, to which nothing is sent for users");
     if (code == CURLE_ABORTED_BY_CALLBACK) return fail(e, -ECANCELED, "cancelled");
     if (code != CURLE_OK) return translate(code, ask->url, ask->unix_path, e);
     answer.status = status_of(&c);

@@ -27,6 +27,7 @@ struct http_ask {
     size_t most;              /* bytes of the answer; 0: 16 MiB */
     int connect_ms, total_ms; /* 0: 5 s to connect, 30 s in all; total_ms -1: no end (streams) */
     const char *ca_file;      /* NULL: the system's */
+    bool no_link_local;       /* 169.254.0.0/16, fe80::/10, where clouds tell secrets, are refused, by whatever name */
     struct http_wanted *wanted;
     size_t wanted_count;
     /* Streams: called with each piece as it comes; a negative result ends it and is returned. Then the answer's body stays

@@ -255,6 +255,8 @@ static void put_job(struct queue *q, struct buf *b, const struct queue_job *j, c
     row_of(j, &row);
     shown_run(j, only, &gpus, &run);
     if (only) row.state = (uint8_t)only->state;
+    if (j->origin == QUEUE_BY_WATCHMEN && row.state == JOB_GRANTED)
+        row.text = "granted to a client of watchmen: its own process is not seen on its GPUs yet";
     if (!j->last.key.attempt && !j->runs)
         run.of.gpu_seconds = run.of.energy_joules = run.of.cpu_seconds = run.of.gpu_ratio = run.of.cpu_ratio = NAN;
     struct queue_json_job out = {.row = &row,

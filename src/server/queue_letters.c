@@ -13,6 +13,7 @@
 #include "base/crash_point.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "model/user_hook.h"
 #include "model/wire_notice.h"
 #include "server/queue_own.h"
 #include "server/tell_way.h"
@@ -226,6 +227,8 @@ static int send_out(struct queue *q, const struct letter *l, struct error *e) {
         .queue = q, .id = l->is.id, .way = way, .settings = *q->settings, .body = queue_copy(l->is.body)};
     tell_way_address(&f->settings, way, l->is.receiver);
     int r = way->is_set(&f->settings) ? 0 : fail(e, -ENOENT, "tell.smtp_url is not set");
+    if (r >= 0 && *f->settings.tell_webhook) /* the operator may have thought better of it meanwhile */
+        r = user_hook_check(q->settings->tell_user_webhooks, l->is.receiver, e);
     if (r >= 0) r = thread_start(fly, f, STACK_BYTES, "a message", e);
     if (r >= 0) return 0;
     free(f->body);

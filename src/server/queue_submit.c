@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "model/gpu_part.h"
 #include "model/job_after.h"
+#include "model/user_hook.h"
 #include "server/queue_own.h"
 #include "server/queue_spawn.h"
 
@@ -89,9 +90,12 @@ int queue_admit(struct queue *q, const struct job_spec *s, const char *node, str
         return fail(e, -EINVAL, "%s: %s on %d GPU%s is wanted, and %d of %s can have that; the largest has %s",
                     s->share_bytes ? "share" : "memory", want, s->gpus, s->gpus == 1 ? "" : "s", fit, node, have);
     }
-    for (const char *word = NULL; (word = job_word_next(&s->notify, word));)
+    for (const char *word = NULL; (word = job_word_next(&s->notify, word));) {
         if (strncmp(word, "command:", 8) == 0 && !q->settings->jobs_notify_command)
             return fail(e, -EPERM, "notify: commands are not run here (jobs.notify_command is off)");
+        if (strncmp(word, "webhook:", 8) == 0 && user_hook_check(q->settings->tell_user_webhooks, word + 8, e) < 0)
+            return fail_in(e, -EPERM, "notify");
+    }
     if (q->settings->jobs_user_gpus && s->gpus > q->settings->jobs_user_gpus)
         return fail(e, -EINVAL, "gpus: %d are wanted, and one user may have %d at once (jobs.user_gpus)", s->gpus,
                     q->settings->jobs_user_gpus);

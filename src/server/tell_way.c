@@ -24,13 +24,15 @@
 
 /* ---- web hooks ---- */
 
-static int post(const char *url, const char *body, size_t len, struct error *e) {
+/* is_users: whom it goes to was said by a user. */
+static int post(const char *url, bool is_users, const char *body, size_t len, struct error *e) {
     AUTO(http_answer_done) struct http_answer a = {0};
     struct http_ask ask = {.method = "POST",
                            .url = url,
                            .headers = {"Content-Type: application/json"},
                            .body = body,
                            .body_len = len,
+                           .no_link_local = is_users,
                            .most = 64 << 10};
     int r = http_ask(&ask, &a, e);
     if (r < 0) return r;
@@ -43,13 +45,13 @@ static void webhook_write(struct buf *out, const struct message *m, const struct
     message_webhook(out, m);
 }
 static int webhook_send(const struct settings *s, const char *body, size_t len, struct error *e) {
-    return post(s->tell_webhook, body, len, e);
+    return post(s->tell_webhook, s->tell_is_users, body, len, e);
 }
 
 static bool slack_is_set(const struct settings *s) { return *s->tell_slack; }
 static void slack_write(struct buf *out, const struct message *m, const struct settings *s) { message_slack(out, m); }
 static int slack_send(const struct settings *s, const char *body, size_t len, struct error *e) {
-    return post(s->tell_slack, body, len, e);
+    return post(s->tell_slack, false, body, len, e);
 }
 
 /* ---- mail ---- */
@@ -202,6 +204,7 @@ bool tell_way_address(struct settings *s, const struct tell_way *way, const char
     snprintf(s->tell_mail_from, sizeof s->tell_mail_from, "%.*s", (int)sizeof s->tell_mail_from - 1, from);
     snprintf(s->tell_webhook, sizeof s->tell_webhook, "%s", is_webhook ? address : "");
     snprintf(s->tell_mail_to, sizeof s->tell_mail_to, "%s", is_mail ? address : "");
+    s->tell_is_users = true;
     return true;
 }
 

@@ -132,6 +132,31 @@ def test_one_that_hangs_delays_nobody_else():
         s.close()
 
 
+def refusal(node, where):
+    answer = node.submit(job_record(("exit", "0"), notify=(where,)))
+    return answer["text"] if answer["result"] < 0 else ""
+
+
+def test_an_operator_says_where_users_web_hooks_may_go():
+    with Receiver() as ears:
+        with Server(tell__user_webhooks="no") as server, JobNode(server.dir / "run/server/link.sock") as node:
+            assert refusal(node, ears.where) == "notify: this server sends no web hooks for users (tell.user_webhooks is no)"
+            assert not refusal(node, "terminal")
+        with Server(tell__user_webhooks=f"https://chat.example.org,http://127.0.0.1:{ears.port}/mine") as server, JobNode(server.dir / "run/server/link.sock") as node:
+            assert refusal(node, ears.where) == "notify: this server sends no web hook there; tell.user_webhooks says where to"
+            assert refusal(node, f"{ears.where}mine/../yours")
+            assert not refusal(node, f"{ears.where}mine/x")
+            wait_for(lambda: len(ears.told) == 2, "start and end are told", LONG)
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "[fe80::1]", "2852039166"])
+def test_no_web_hook_of_a_user_reaches_a_link_local_address(host):
+    with Server() as server, JobNode(server.dir / "run/server/link.sock") as node:
+        job = node.submit(job_record(("exit", "0"), notify=(f"webhook:http://{host}/latest/",)))["first"]
+        untold = wait_for(lambda: server.unix("GET", f"/api/v1/jobs/{job}").json["untold"], "it is not sent", LONG)
+        assert "that is a link-local address, to which nothing is sent for users" in untold, untold
+
+
 class MailServer(socketserver.ThreadingTCPServer):
     """SMTP as a provider's: nothing is taken before STARTTLS and a password. Without `tls` a relay that asks for nothing."""
 

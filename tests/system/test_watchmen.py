@@ -1,10 +1,12 @@
 """The port for watchmen's clients: its addresses, fields and states, without its defects."""
 
 import re
+import subprocess
 import threading
 
 import pytest
 
+from instance import GPUMGR, clean_env
 from job_node import IS_FOREIGN, IS_FREE, JobNode, job_record
 from server import Server
 from simulator import wait_for
@@ -159,6 +161,18 @@ def test_silence(port, node):
     wait_for(lambda: c.ping() and ("b", "timeout") in ids(port, "finished"), "the silent one lost its place")
     wait_for(lambda: c.ping() == ("ready", [0]), "the one that was granted and is silent has its GPUs, or left them")
     assert ("a", "ok") in ids(port, "finished")
+
+
+def test_the_queue_says_what_a_granted_client_is(server, port, node):
+    a = port.client("alice@a", [0, 1])
+    assert a.wait() == [0, 1]
+    job = server.unix("GET", "/api/v1/queue").json["running"][0]
+    words = "granted to a client of watchmen: its own process is not seen on its GPUs yet"
+    assert job["state"] == "starting" and job["state_text"] == words
+    assert server.unix("GET", f"/api/v1/jobs/{job['id']}").json["state_text"] == words
+    shown = subprocess.run([GPUMGR, "queue"], env=clean_env(GPUMGR_DIR=server.dir, COLUMNS="200"), capture_output=True, text=True, timeout=30).stdout
+    rows = [line for line in shown.splitlines() if " alice " in line]
+    assert len(rows) == 2 and all(" granted " in line for line in rows) and "starting" not in shown and shown.count(words) == 2, shown
 
 
 def test_jobs_and_clients_share_one_queue(server, port, node):
