@@ -9,6 +9,7 @@
 
 #define NS SIMULATE_NS
 #define MINUTE_NS (60 * NS)
+#define CLOSE_MOST 300              /* of a longer queue each look would cost as much as all passes together */
 #define IDLE_NS (31LL * 86400 * NS) /* longer than a week of hours that were had */
 #define LAST_NS (4000000000LL * NS) /* 126 years: nothing is added up beyond */
 
@@ -293,7 +294,7 @@ static void pass(struct play *p) {
     if (!p->waiting || !has_room(p)) return; /* nobody waits, or nothing is free */
     users_look(p);
     if (!p->setup->is_known) expect_again(p);
-    if (p->setup->is_close && p->is_learnt && !p->setup->is_known) expect_anew(p);
+    if (p->setup->is_close && p->is_learnt && p->queued <= CLOSE_MOST && !p->setup->is_known) expect_anew(p);
     if (p->setup->windows) windows_make(p);
     size_t n = plan_pass(p->plan, &p->w, &g);
     for (size_t i = 0; i < n; i++) start(p, &g[i]);

@@ -27,8 +27,8 @@ struct simulate_setup {
     const struct plan_policy *policy;
     /* What the queue knows of a job's time: all, or what the like of it took before (model/likes), as a server would. */
     bool is_known;
-    /* As close to a server as can be, and dearer: what is expected of those that wait follows what ends, and while GPUs are free a
-     * pass is made every minute. Else expectations are made when a job comes. */
+    /* As close to a server as can be, and dearer: what is expected of those that wait follows what ends, unless they are very
+     * many, and while GPUs are free a pass is made every minute. Else expectations are made when a job comes. */
     bool is_close;
     double half_life_h;   /* of what users had */
     int64_t fair_wait_ns; /* as in struct plan_world */

@@ -1,5 +1,6 @@
 """Cards that are cut into MIG instances: each instance is given away by itself, and who asks for cards gets cards."""
 
+import json
 import os
 
 import pytest
@@ -96,3 +97,14 @@ def test_a_machine_of_instances_alone_gives_them_to_everybody_and_invents_no_use
         assert got["gpu_names"][0].startswith("0:") and got["gpu_seconds"] is None and got["gpu_utilization_ratio"] is None
         gpumgr(i, "cancel", number)
         assert state(i, number, "cancelled")["gpu_utilization_ratio"] is None
+
+
+def test_a_history_with_instances_is_played_on_them(mixed):
+    """What ran in a part of a card is replayed in parts: a job for 10 GiB would not fit where only the whole card is."""
+    for words in (("--memory", "10GiB"), ("--gpu", "0:3"), ("--share", "5GiB"), ()):
+        state(mixed, submit(mixed, *words, "--", "true"), "done")
+    got = json.loads(gpumgr(mixed, "simulate", "--json").stdout)
+    assert (got["nodes"], got["gpus"], got["left_out_by"]["scope"], got["left_out_by"]["memory"]) == (1, 5, 0, 0)
+    assert got["jobs"] >= 4 and got["shares"] >= 1
+    text = gpumgr(mixed, "simulate", "--policy", "fair").stdout
+    assert "on 1 machine with 5 GPUs each (4 MIG instances)" in text, text
