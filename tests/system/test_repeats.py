@@ -8,7 +8,7 @@ import zoneinfo
 
 import pytest
 
-from instance import GPUMGR, Instance, clean_env
+from instance import GPUMGR, Instance
 from job_node import JobNode, repeat_record
 from job_server import somebody
 from server import Server
@@ -21,27 +21,13 @@ START = at("2026-11-15T12:00:30Z")
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 
 
-class Timed(Server):
-    def __init__(self, clock, **settings):
-        self.clock = clock
-        super().__init__(**settings)
-
-    def start(self):
-        import server
-        plain, server.clean_env = server.clean_env, lambda **more: clean_env(**self.clock.env(), **more)
-        try:
-            super().start()
-        finally:
-            server.clean_env = plain
-
-
 class Desk:
     """A server on a clock, a node by hand that is told when its jobs end."""
 
     def __init__(self, path):
         path.chmod(0o755)
         self.clock = Clock(path / "clock", START)
-        self.server = Timed(self.clock)
+        self.server = Server(clock=self.clock)
         self.connect()
 
     def connect(self, books=None):
