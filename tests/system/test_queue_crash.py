@@ -36,7 +36,7 @@ class Story(Place):
         self.targets, self.late, self.killed, self.now = list(targets), [], [], []
         self.jobs, self.keys = {}, 0  # number -> what is to become of it
         self.minutes, self.windows, self.told, self.pipelines = 0, [], [], []
-        self.again, self.hooks = [], Receiver()
+        self.again, self.hooks, self.sites = [], Receiver(), sites()
         super().__init__(path, self.clock)
         self.next()
 
@@ -57,10 +57,12 @@ class Story(Place):
         self.next()
 
     def give_up(self, was):
-        """Whatever was not reached in a whole round: once more, and then no more."""
+        """Whatever was not reached in a whole round: once more, and then no more. What must be reached is given more rounds: in one the
+        clock may have gone on before a starved server came to it."""
         late = [t for t in self.now if t in was]
-        self.targets += [t for t in late if t not in self.again]
-        self.late += [t for t in late if t in self.again]
+        most = {t: 4 if t[1] == 1 and not self.sites[t[0]][1] else 1 for t in late}
+        self.targets += [t for t in late if self.again.count(t) < most[t]]
+        self.late += [t for t in late if self.again.count(t) >= most[t]]
         self.again += late
         self.now = [t for t in self.now if t not in late]
         self.orders.unlink(missing_ok=True)
