@@ -328,6 +328,36 @@ static bool is_being_cleaned(struct run *run) {
     return false;
 }
 
+/* The kernel says who has a run's state: a shim that lives is found whatever became of us. */
+static bool find_shim(struct run *run) {
+    struct error e;
+    char path[340];
+    run_path(&jobs_own.runs, run->name, "state", path, sizeof path);
+    AUTO(fd_done) int fd = record_open(path, &e);
+    pid_t shim = fd >= 0 ? record_holder(fd) : 0;
+    AUTO(fd_done) int pidfd = shim ? (int)syscall(SYS_pidfd_open, shim, 0) : -1;
+    if (pidfd < 0 || record_holder(fd) != shim) return false;
+    run->shim = shim;
+    run->pidfd = pidfd;
+    pidfd = -1;
+    enlist(run);
+    watch_run(run);
+    return true;
+}
+
+/* It was begun, and nobody had it when we looked before: the node before us may have started its shim a moment before it was killed.
+ * Who asks for the holder after he has read the records, and reads them once more then, misses neither. */
+static bool is_orphaned(struct run *run, struct record_state *s) {
+    struct error e;
+    if (find_shim(run)) {
+        state_changed(run);
+        return false;
+    }
+    if (run_refresh(&jobs_own.runs, run, s, &e) < 0 || !s->has[RECORD_EXIT]) return true;
+    ended(run);
+    return false;
+}
+
 /* No shim has it. What its records say decides. */
 static void without_shim(struct run *run, int64_t now_ns) {
     struct record_state s;
@@ -344,6 +374,7 @@ static void without_shim(struct run *run, int64_t now_ns) {
     } else if (is_other_boot) {
         note_end(run, JOB_BY_REBOOT, "");
     } else if (s.has[RECORD_STARTED]) {
+        if (!is_orphaned(run, &s)) return;
         run->is_orphan = true;
         run->orphan_ns = now_ns;
         end_orphan(run, now_ns);
@@ -359,23 +390,6 @@ static struct run *run_of(int pidfd, int watch) {
         for (struct run *run = jobs_own.runs.bucket[b]; run; run = run->next)
             if ((pidfd >= 0 && run->pidfd == pidfd) || (watch >= 0 && run->watch == watch)) return run;
     return NULL;
-}
-
-/* The kernel says who has a run's state: a shim that lives is found whatever became of us. */
-static bool find_shim(struct run *run) {
-    struct error e;
-    char path[340];
-    run_path(&jobs_own.runs, run->name, "state", path, sizeof path);
-    AUTO(fd_done) int fd = record_open(path, &e);
-    pid_t shim = fd >= 0 ? record_holder(fd) : 0;
-    AUTO(fd_done) int pidfd = shim ? (int)syscall(SYS_pidfd_open, shim, 0) : -1;
-    if (pidfd < 0 || record_holder(fd) != shim) return false;
-    run->shim = shim;
-    run->pidfd = pidfd;
-    pidfd = -1;
-    enlist(run);
-    watch_run(run);
-    return true;
 }
 
 void jobs_shim_ended(int pidfd, int64_t now_ns) {

@@ -4,6 +4,8 @@ is invented; who is to be told is told."""
 
 import json
 import os
+import random
+import shutil
 import signal
 import subprocess
 import time
@@ -167,3 +169,20 @@ def test_a_kill_at_every_step_of_an_adoption(tmp_path, program):
                 break
     print(f"killed at {number - 1} steps")
     assert number > 15
+
+
+def test_a_kill_while_a_shim_is_on_its_way(tmp_path, program):
+    """The node is killed when it has started a shim that has not yet said that it is there: the next one leaves it alone, whenever it comes."""
+    at, r = tmp_path / "bin", random.Random(1)
+    shutil.copytree(program, at)
+    (at / "gpumgr-shim").rename(at / "a-shim")
+    (at / "gpumgr-shim").write_text(f'#!/bin/sh\nread seconds < {tmp_path}/late\nsleep $seconds\nexec {at}/a-shim "$@"\n')
+    (at / "gpumgr-shim").chmod(0o755)
+    (tmp_path / "late").write_text("0\n")
+    with a_lab(tmp_path, at) as lab:
+        for n in range(50):
+            (tmp_path / "late").write_text(f"{r.uniform(0.02, 0.12):.3f}\n")
+            node = wait_for(lambda: lab.i.of_program("node"), "a node runs")[0]
+            lab.submit(f"late-{n}", f"sleep 0.1; echo $GPUMGR_JOB_ID >> {lab.ran}; exit 5")
+            os.kill(node, signal.SIGKILL)
+            assert lab.check(f"late-{n}", False) == 1
