@@ -99,7 +99,8 @@ static int interrupted(struct loop *l, int number) {
     }
     bool is_first = l->interrupts == 1 && is_running(l) && !l->wish->is_array;
     int r = is_first ? pass_on(l, number, &e) : 0;
-    if (is_first && r == -ESRCH) is_first = false; /* it is just being started, or between two attempts: as in the queue */
+    if (is_first && r == -ESRCH)
+        is_first = false; /* it is just being started, or between two attempts: as in the queue */
     if (!is_first) r = cancel(l, &e);
     if (r == -EEXIST || r == -ENOENT || r == -EBUSY || r == -ESRCH)
         return -1; /* it has just ended: the news will say so */
