@@ -3,6 +3,7 @@ directory anew and stops. The jobs of a Unix user go on meanwhile and are adopte
 exit code exact, no GPU is given twice; and no card stays lowered without a record that says what it was."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -241,11 +242,12 @@ def check_jobs(house):
 
 
 def check_gpus(house):
-    """At no time had two of them the same."""
+    """At no time had two of them the same. One that began just before it was cancelled has no last word: of it the books tell the end."""
     has = {(house.path / "steady").read_text().split()[1]: "steady"}
-    for verb, element, gpu, _ in house.spans():
+    cut = {str(r["element"]): r["ended"] for r in house.job(house.array)["runs"] if r["state"] == "cancelled"}
+    for verb, element, gpu, at in house.spans():
         if verb == "begin":
-            assert gpu not in has, f"{gpu} was given to {has[gpu]} and {element}"
+            assert gpu not in has or cut.get(has[gpu], math.inf) <= float(at), f"{gpu} was given to {has[gpu]} and {element}"
             has[gpu] = element
         elif has.get(gpu) == element:
             del has[gpu]
