@@ -339,6 +339,7 @@ static bool find_shim(struct run *run) {
     if (pidfd < 0 || record_holder(fd) != shim) return false;
     run->shim = shim;
     run->pidfd = pidfd;
+    run->is_clean = false; /* it may make a container yet */
     pidfd = -1;
     enlist(run);
     watch_run(run);

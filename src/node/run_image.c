@@ -26,6 +26,7 @@
 #include "node/owners.h"
 #include "node/runs.h"
 #include "node/seal.h"
+#include "run/record.h"
 
 #define EXIT_OURS RUNS_EXIT_OURS
 #define CREATE_S 60
@@ -334,11 +335,20 @@ int run_image(const char *dir, const char *settings_path) {
     return EXIT_OURS;
 }
 
+/* While we clean up, no shim takes the run; and where one has it already, one that was late, there is nothing to clean up. */
+static bool is_taken(const char *dir) {
+    struct error e;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%.4000s/state", dir);
+    int fd = record_open(path, &e); /* stays open: the lock ends with us */
+    return fd >= 0 && record_lock(fd) == -EAGAIN;
+}
+
 int run_image_end(const char *dir, const char *settings_path) {
     AUTO(buf_done) struct buf answer = {0};
     struct error e;
     char target[160];
-    if (read_settings(settings_path, &e) < 0 || name_of(dir, &e) < 0) return EXIT_OURS;
+    if (read_settings(settings_path, &e) < 0 || name_of(dir, &e) < 0 || is_taken(dir)) return EXIT_OURS;
     snprintf(target, sizeof target, "/containers/%s?force=1&v=1", self.name);
     int status = docker_ask(self.socket, "DELETE", target, NULL, CREATE_S, &answer, &e);
     mounts_let_go(self.mounts.dir);

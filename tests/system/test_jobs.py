@@ -334,6 +334,35 @@ def test_a_shim_killed_with_the_node_is_found_out_later(place_):
     assert (end["has_exit"], end["reason"]) == (0, BY_SHIM) and not is_alive(pid)
 
 
+def test_a_container_is_removed_only_where_no_shim_has_the_run(sim, tmp_path):
+    """A node that found nobody with the run may have looked a moment before the shim of the node before it was there."""
+    settings = tmp_path / "settings"
+    engine = socket.socket(socket.AF_UNIX)
+    engine.bind(str(tmp_path / "engine"))
+    engine.listen()
+    engine.settimeout(30)
+    with Place(sim, stores=False) as p, engine:
+        settings.write_text((p.run / "settings").read_text().replace("engines.docker=\n", f"engines.docker={tmp_path / 'engine'}\n"))
+        key = p.start("sleep", "600")
+        p.server.wait_state(key, RUNNING)
+
+        def remove():
+            return subprocess.Popen([BUILD / "gpumgr-node", "container-end", p.dir(key), settings])
+
+        assert 'engine\n' in settings.read_text() and remove().wait(30) != 0 and is_alive(p.shim_of(key))
+        engine.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            engine.accept()
+        os.kill(p.shim_of(key), signal.SIGKILL)
+        assert p.server.ended(key)["reason"] == BY_SHIM
+        gone = remove()
+        engine.settimeout(30)
+        one, _ = engine.accept()
+        assert one.recv(4096).startswith(b"DELETE /containers/gpumgr-")
+        one.close()
+        gone.wait(30)
+
+
 # ---- ends ----
 
 def test_stop_is_term_then_kill_of_the_whole_tree(place_):
