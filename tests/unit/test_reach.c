@@ -79,19 +79,27 @@ static void runs(void **state) {
     static struct settings s;
     uint16_t own, others, none;
     int mine = bind_somewhere(&others, 4), silent = bind_somewhere(&none, 0), theirs = bind_somewhere(&own, 4);
+    int ready[2];
+    char word;
+    assert_int_equal(pipe(ready), 0);
     pid_t child = fork(); /* a run whose shim has a child, which has the socket alone */
     if (child == 0) {
         close(mine);
         pid_t grandchild = fork();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (grandchild) close(theirs);
+        if (grandchild) {
+            close(theirs);
+            (void)!write(ready[1], "", 1);
+        }
         for (;;) pause();
     }
     close(theirs);
+    assert_int_equal(read(ready[0], &word, 1), 1); /* each has what it should have, and no more */
+    close(ready[0]);
+    close(ready[1]);
     struct owner o = {.name = "17.0.1", .shim = child, .shim_ticks = tree_ticks(child)};
     owners_put(&o, NULL, 0);
-    int fd = -1;
-    for (int i = 0; i < 6000 && (fd = reach_run(&s, "17.0.1", own, 10000, &e)) < 0; i++) usleep(10000);
+    int fd = reach_run(&s, "17.0.1", own, 10000, &e);
     assert_true(fd >= 0);
     close(fd);
     assert_int_equal(reach_run(&s, "17.0.1", others, 1000, &e), -EPERM);
