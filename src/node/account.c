@@ -18,6 +18,7 @@
 
 #define FILE_MAX (1u << 20)
 #define ENTRY_BYTES 16384
+#define USERS_PATH 512
 #define NAMES_KEPT 64u
 #define NAME_NS (60 * NS_PER_S)
 
@@ -88,15 +89,33 @@ static int only_owner(const char *user, struct error *e) {
     return fail(e, -EPERM, "gpumgr is not root here: it runs jobs as %s, and cannot run one as %s", owner, user);
 }
 
+/* Whom settings and file name for it; "": nobody. path gets the file's. */
+static int map_account(const struct settings *s, const char *dir, const char *account, char path[static USERS_PATH],
+                       char *ret, size_t room, struct error *e) {
+    if (*s->jobs_users_file)
+        snprintf(path, USERS_PATH, "%s", s->jobs_users_file);
+    else
+        snprintf(path, USERS_PATH, "%s/users", dir);
+    int r = read_file(path, account, ret, room, e);
+    if (r >= 0 && !*ret) snprintf(ret, room, "%s", s->jobs_run_as);
+    return r;
+}
+
+int account_check(const struct settings *s, const char *dir, const char *account, const char *user, struct error *e) {
+    char file[USERS_PATH], now[64];
+    if (!*account || geteuid() != 0) return 0;
+    int r = map_account(s, dir, account, file, now, sizeof now, e);
+    if (r < 0 || strcmp(now, user) == 0) return r;
+    return fail(e, -EPERM, "account %s no longer stands for the Unix user %s (%s): hand it in again", account, user,
+                file);
+}
+
 int account_find(const struct settings *s, const char *dir, const char *account, bool is_admin, char *ret, size_t room,
                  struct error *e) {
-    char path[300], text[ENTRY_BYTES];
+    char file[USERS_PATH], text[ENTRY_BYTES];
     struct passwd entry;
-    snprintf(path, sizeof path, "%s/users", dir);
-    const char *file = *s->jobs_users_file ? s->jobs_users_file : path;
-    int r = read_file(file, account, ret, room, e);
+    int r = map_account(s, dir, account, file, ret, room, e);
     if (r < 0) return r;
-    if (!*ret) snprintf(ret, room, "%s", s->jobs_run_as);
     if (!*ret && geteuid() != 0 && is_admin) account_name(geteuid(), ret, room);
     if (!*ret)
         return fail(e, -EPERM, "no Unix user is set for account %s: add a line \"%s USER\" to %s, or set jobs.run_as",

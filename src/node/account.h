@@ -18,6 +18,11 @@ void account_name(uint32_t uid, char *ret, size_t room);
 int account_find(const struct settings *s, const char *dir, const char *account, bool is_admin, char *ret, size_t room,
                  struct error *e) MUST_CHECK;
 
+/* Whether it still is that user, for what was sealed before: an account that was taken out of the file starts nothing any more. Asks
+ * no user database. account "": somebody of the machine. */
+int account_check(const struct settings *s, const char *dir, const char *account, const char *user, struct error *e)
+    MUST_CHECK;
+
 /* What a login of that user would find: ids, groups, home, a small environment. keep holds what *ret points into. */
 int account_login(const char *user, const char *account, struct buf *keep, struct seal_context *ret, struct error *e)
     MUST_CHECK;

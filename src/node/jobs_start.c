@@ -16,6 +16,7 @@
 #include "base/crash_point.h"
 #include "base/file.h"
 #include "model/ui.h"
+#include "node/account.h"
 #include "node/owners.h"
 #include "node/seal.h"
 #include "node/ui_port.h"
@@ -251,6 +252,7 @@ int starting_run(const struct starting *s, const struct runs *runs, struct run *
     int r = run_grant(runs, run, &bytes, &g, e);
     if (r >= 0) r = seal_break(&g.sealed, &plain, &c, e);
     if (r >= 0) r = check_user(&c, e);
+    if (r >= 0) r = account_check(s->settings, runs->where.dir, seal_account(&c), c.user, e);
     if (r >= 0) r = job_decode(g.sealed.record, g.sealed.record_len, &whole, e);
     if (r >= 0) r = job_element(&whole, run->key.element, &element, e);
     if (r >= 0) r = job_decode(element.s, element.len, &spec, e);

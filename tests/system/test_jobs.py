@@ -208,7 +208,15 @@ def test_accounts_are_mapped_by_the_nodes_own_file(place_):
     assert "no user nosuchuser" in p.server.seal("ghost", rec)["text"]
     users.chmod(0o666)
     assert "must be root's" in p.server.seal("alice", rec)["text"]
-    p.server.jobs[900] = {k: ok[k] for k in ("uid", "user", "record", "seal")}
+    p.server.jobs.update({n: {k: ok[k] for k in ("uid", "user", "record", "seal")} for n in (900, 901, 902, 903)})
+    end = p.server.ended(p.server.grant(901, p.uuids[:1]))
+    assert end["reason"] == BY_START and "must be root's" in end["text"]
+    for number, line in ((902, "alice games\n"), (903, "bob nobody\n")):  # what was sealed before does not outlive its right
+        users.write_text(line)
+        users.chmod(0o644)
+        end = p.server.ended(p.server.grant(number, p.uuids[:1]))
+        assert end["reason"] == BY_START and end["text"].startswith("account alice no longer stands for the Unix user nobody ("), end
+    users.write_text("alice nobody\n")
     end = p.server.ended(p.server.grant(900, p.uuids[:1]))
     log = (p.dir((900, 0, 1)) / "log").read_text()
     assert log == "nobody\n" or end["text"].startswith("the working directory"), (log, end)
