@@ -7,6 +7,8 @@ import { Segment } from './small';
 export const OVERLAPS: Record<RepeatWish['overlap'], string> = {
   skip: 'a time is left out while the job before runs', queue: 'its job waits for the one before', cancel: 'the job before is ended',
 };
+/** Below "While the job before runs". */
+const CHOICES: Record<RepeatWish['overlap'], string> = { skip: 'skip: it is left out', queue: 'queue: it waits', cancel: 'cancel: that one is ended' };
 
 export function Times({ next }: { next: Repeat['next'] }): JSX.Element {
   return next.length ? <ol class="times">{next.map((n) => <li key={n.at}>{zoned(n.local)}</li>)}</ol> : <p class="empty">none any more</p>;
@@ -45,7 +47,7 @@ export function RuleFields({ w, put, field }: { w: RepeatWish; put: FieldProps['
       </fieldset>
       <div class="fields"><Field {...field('late')} name="Made good for" hint="after that a time counts as missed" />
         <div class="field"><label for="repeat-overlap">While the job before runs</label>
-          <select id="repeat-overlap" value={w.overlap} onChange={(e) => put({ overlap: e.currentTarget.value as RepeatWish['overlap'] })}>{Object.entries(OVERLAPS).map(([k, text]) => <option key={k} value={k}>{k}: {text}</option>)}</select></div></div>
+          <select id="repeat-overlap" value={w.overlap} onChange={(e) => put({ overlap: e.currentTarget.value as RepeatWish['overlap'] })}>{Object.entries(CHOICES).map(([k, text]) => <option key={k} value={k}>{text}</option>)}</select></div></div>
     </>
   );
 }
