@@ -169,12 +169,20 @@ static const struct simulate_result *replay_of(const struct simulate_view *v) {
     return NULL;
 }
 
+/* Of a second or less nobody would read the parts. */
+static void put_gap(double s, char *ret, size_t room) {
+    if (s < 1)
+        snprintf(ret, room, "a second");
+    else
+        simulate_span(s, ret, room);
+}
+
 static void put_apart(const struct simulate_view *v, struct buf *b) {
     const struct simulate_result *replay = replay_of(v);
     char half[32], most[32];
     if (!replay || !v->setup.gpu) return; /* on other machines nothing would be as it was */
-    simulate_span(simulate_apart_s(v->trace, replay, &v->truth, 0.5), half, sizeof half);
-    simulate_span(simulate_apart_s(v->trace, replay, &v->truth, 0.9), most, sizeof most);
+    put_gap(simulate_apart_s(v->trace, replay, &v->truth, 0.5), half, sizeof half);
+    put_gap(simulate_apart_s(v->trace, replay, &v->truth, 0.9), most, sizeof most);
     buf_printf(b,
                "\n%s is set here; replayed, half of the jobs begin within %s of\nwhen they did, 90 of 100 within %s\n",
                v->is_set->name, half, most);
