@@ -512,7 +512,7 @@ def test_a_driver_reload_re_applies(machine):
     m = machine("h200:2", "1 cap 500", hot_c=HOT).start()
     wait_for(lambda: m.limit(0) < 690 and m.limit(1) < 490, "held lower")
     m.sim.say("fault 0 driver-reload 1")
-    wait_for(lambda: m.limit(0) == 700, "limits are lost with a driver")
+    wait_for(lambda: m.limit(0) == 700 or m.events("guard_reapplied"), "limits are lost with a driver, for a moment that may pass unseen")
     m.event("guard_reapplied", 1, 15)
     wait_for(lambda: m.limit(0) < 690 and m.limit(1) < 490, "held lower again")
     assert [g["baseline"] for g in m.guards()] == [700, 500]
