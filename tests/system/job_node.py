@@ -105,6 +105,9 @@ class JobNode:
         self.s.connect(self.path)
         self.out = threading.Lock()
         self.hello()
+        self.begin()
+
+    def begin(self):
         self.threads = [threading.Thread(target=f, daemon=True) for f in (self.read, self.beat)]
         for t in self.threads:
             t.start()

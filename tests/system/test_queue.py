@@ -1,12 +1,15 @@
 """The queue in the server, with a node by hand: what it grants, what it stores, what it tells, whoever dies."""
 
 import http.server
+import importlib.machinery
+import importlib.util
 import json
 import re
 import struct
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +30,18 @@ def server():
 def node(server):
     with JobNode(server.dir / "run/server/link.sock") as n:
         yield n
+
+
+def test_the_node_of_the_bench_is_welcome(server):
+    """It is a node of ours without threads; what ours learns, it must not miss."""
+    loader = importlib.machinery.SourceFileLoader("bench_queue", str(Path(__file__).parents[2] / "bench/queue"))
+    bench = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(bench)
+    node = bench.Plain(server.dir / "run/server/link.sock")
+    for f in node.frames(2, 3, job_record(("hold",))):
+        node.s.sendall(f)
+    assert [node.taken() for _ in range(2)] == [(1, 3), (4, 3)]
+    node.close()
 
 
 def running(node):
