@@ -22,12 +22,10 @@ def own(desk, *args, **more):
 
 
 def edit(desk, number, change, dry=False, **headers):
-    for _ in range(300):  # 429: a time is just being decided
+    def answer():
         got = desk.server.unix("PUT", f"/api/v1/repeats/{number}{'?dry_run=1' if dry else ''}", change, **headers)
-        if got.status != 429:
-            return got
-        time.sleep(0.1)
-    raise AssertionError(got.body)
+        return got if got.status != 429 else None  # 429: a time is just being decided
+    return wait_for(answer, "no time is being decided")
 
 
 def sentence(got):

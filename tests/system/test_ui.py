@@ -1,6 +1,7 @@
 """A job's own UI through the server: a real HTTP and WebSocket server as a job, opened by its owner, by others, and by those who should not."""
 
 import asyncio
+import contextlib
 import hashlib
 import http.client
 import json
@@ -404,52 +405,52 @@ def test_it_ends_with_the_session(box, view):
     assert mine.ask("GET", "/say").status == 403 and view.ask("GET", "/say").status == 200
 
 
-def test_names_instead_of_ports(app, tmp_path):
+@contextlib.contextmanager
+def named_uis(tmp_path, gpus):
     """ui.url: all UIs at one port, told apart by their names."""
     port = free_port()
-    with Simulator(tmp_path / "sim", "--model", "h200:1") as sim:
+    with Simulator(tmp_path / "sim", "--model", f"h200:{gpus}") as sim:
         with Instance(sim, "--gpu-devices", sim.dir / "dev", *NO_ENGINES, "--ui.ports", port, "--ui.url", f"http://{{ui}}.localhost:{port}/",
                       role="up") as i:
             i.sim = sim
-            i.ready(1)
-            wait_for(lambda: verdicts(i) == ["free"], "the GPU is free", 30)
-            number = start(i, app)
-            up(i, number)
-            v = View(i, number, enter=False)
-            assert v.host == f"job-{number}.localhost:{port}"
-            named, v.host = v.host, f"127.0.0.1:{port}"  # not every resolver knows that *.localhost is here
-            v.enter(Host=named)
-            assert v.entered.getheader("Clear-Site-Data") is None
-            assert v.fields(Host=named)["x-forwarded-host"] == named
-            assert v.ask("GET", "/say", Host=named).getheader("Cache-Control") is None
-            assert v.ask("GET", "/say", Host=f"job-{number + 1}.localhost").status == 404
-            got = gpumgr(i, "cancel", number)
-            assert got.returncode == 0
-            wait_for(lambda: v.ask("GET", "/say", Host=named).status == 404, "it is not open any more", 30)
+            i.ready(gpus)
+            wait_for(lambda: verdicts(i) == ["free"] * gpus, "the GPUs are free", 30)
+            yield i, port
+
+
+def test_names_instead_of_ports(app, tmp_path):
+    with named_uis(tmp_path, 1) as (i, port):
+        number = start(i, app)
+        up(i, number)
+        v = View(i, number, enter=False)
+        assert v.host == f"job-{number}.localhost:{port}"
+        named, v.host = v.host, f"127.0.0.1:{port}"  # not every resolver knows that *.localhost is here
+        v.enter(Host=named)
+        assert v.entered.getheader("Clear-Site-Data") is None
+        assert v.fields(Host=named)["x-forwarded-host"] == named
+        assert v.ask("GET", "/say", Host=named).getheader("Cache-Control") is None
+        assert v.ask("GET", "/say", Host=f"job-{number + 1}.localhost").status == 404
+        got = gpumgr(i, "cancel", number)
+        assert got.returncode == 0
+        wait_for(lambda: v.ask("GET", "/say", Host=named).status == 404, "it is not open any more", 30)
 
 
 def test_names_on_one_connection_lead_to_different_uis(app, tmp_path):
     """A proxy before us sends what several browsers ask through one connection."""
-    port = free_port()
-    with Simulator(tmp_path / "sim", "--model", "h200:2") as sim:
-        with Instance(sim, "--gpu-devices", sim.dir / "dev", *NO_ENGINES, "--ui.ports", port, "--ui.url", f"http://{{ui}}.localhost:{port}/",
-                      role="up") as i:
-            i.sim = sim
-            i.ready(2)
-            wait_for(lambda: verdicts(i) == ["free", "free"], "the GPUs are free", 30)
-            views = []
-            for user in (ADA, BOB):
-                number = start(i, app, user=user, ui=str(own := free_port()), port=own)
-                up(i, number)
-                v = View(i, number, user=user, enter=False)
-                v.named, v.host, v.own = v.host, f"127.0.0.1:{port}", own
-                v.enter(Host=v.named)
-                views.append(v)
-            connection = views[0].connect()
-            for v in (views[0], views[1], views[0], views[0]):
-                answer = v.ask("GET", "/say", connection=connection, Host=v.named)
-                assert answer.status == 200 and json.loads(answer.text)["port"] == v.own
-            connection.close()
+    with named_uis(tmp_path, 2) as (i, port):
+        views = []
+        for user in (ADA, BOB):
+            number = start(i, app, user=user, ui=str(own := free_port()), port=own)
+            up(i, number)
+            v = View(i, number, user=user, enter=False)
+            v.named, v.host, v.own = v.host, f"127.0.0.1:{port}", own
+            v.enter(Host=v.named)
+            views.append(v)
+        connection = views[0].connect()
+        for v in (views[0], views[1], views[0], views[0]):
+            answer = v.ask("GET", "/say", connection=connection, Host=v.named)
+            assert answer.status == 200 and json.loads(answer.text)["port"] == v.own
+        connection.close()
 
 
 def test_over_tls(app, tmp_path):
